@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.features.neighborhoods import joined_components
-from biclique.fit.neighborhood_cut import landmark_pairs
+from biclique.fit.neighborhood_cut import embedded_columns
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import single_threaded_blas
@@ -121,17 +121,12 @@ def memberships(patterns: IntArray) -> sparse.csr_array:
 def embedded(patterns: IntArray, weights: FloatArray, k: int) -> FloatArray:
     """The k leading eigenvectors of the normalised cut of order 2, divided by √w, up to a rotation: (rows, ≤ k).
 
-    K = HHᵀ counts the partitions that put two rows together. With s = Hᵀw, the degrees δ = Hs and A = √(W/δ) H, the
-    cut's matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
+    K = HHᵀ counts the partitions that put two rows together.
     """
     H = memberships(patterns)
-    s = H.T @ weights
-    degrees = H @ s
-    A = sparse.csr_array(H.multiply(np.sqrt(weights / degrees)[:, None]))
-    pairs = landmark_pairs(sparse.csr_array(A.T @ A), s, joined_components(H), min(k, H.shape[1]) - 1, TOLERANCE)
-    kept = pairs.values > np.finfo(float).eps * H.shape[1]
-    vectors = (H @ pairs.vectors[:, kept]) / np.sqrt(pairs.values[kept])
-    return np.column_stack([np.sqrt(degrees / (s @ s)), vectors / np.sqrt(degrees)[:, None]])
+    rows, values = embedded_columns(H, weights, joined_components(H), min(k, H.shape[1]), TOLERANCE)
+    kept = values > np.finfo(float).eps * H.shape[1]
+    return rows[:, np.concatenate([[True], kept])]
 
 
 def _cut(patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.random.RandomState) -> IntArray:

@@ -248,9 +248,9 @@ class ExactCuts:
             some = draw_by_permutation(n, pool_size(settings.rank), random)
             weights = vertices.weights[some]
             pool = Pool(vertices.data[some], weights, np.arange(len(some)), weights)
-            approximate = choose_map(settings, chosen, orders[0], pool, random)
-            gram = FactoredGram(approximate.map, vertices.data, n_jobs=n_jobs, tick=tick)
-            chosen = replace(chosen, rank=approximate.map.size, error=approximate.error)
+            approximate, error = choose_map(settings, chosen, orders[0], pool, random)
+            gram = FactoredGram(approximate, vertices.data, n_jobs=n_jobs, tick=tick)
+            chosen = replace(chosen, rank=approximate.size, error=error)
         else:
             gram = GRAMS[name](kernel, vertices.data, dtype=chosen.dtype, n_jobs=n_jobs, tick=tick)
             gram.weigh(vertices.weights)  # an error is measured as if all rows counted the same

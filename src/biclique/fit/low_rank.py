@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -106,10 +105,9 @@ class FactoredSpectrum:
     def with_signs(self, rows: Rows, weights: FloatArray, n_jobs: int | None = None) -> FactoredSpectrum:
         """The same, every eigenvector turned so that Σ w v³ > 0 over these rows."""
         found = self.embed(rows, n_jobs)
-        signs = column_signs(found[:, 1:], moved(weights, found))
         turned = self.coefficients.copy()
-        turned[:, 1:] *= signs
-        return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
+        turned[:, 1:] *= column_signs(found[:, 1:], moved(weights, found))
+        return replace(self, coefficients=turned)
 
 
 @dataclass
@@ -125,7 +123,6 @@ class RowSums:
         cls, feature_map: FeatureMap, source: RowSource, n_jobs: int | None = None, progress: Progress | None = None
     ) -> RowSums:
         """One pass over the rows."""
-
         light = feature_map.for_rows()
 
         def of_block(block: Block) -> RowSums:
@@ -135,7 +132,7 @@ class RowSums:
 
         return source.sum(of_block, "sums", progress or Progress())
 
-    def __iadd__(self, other: RowSums) -> RowSums:
+    def __iadd__(self, other: Self) -> Self:
         self.sums += other.sums
         self.weight += other.weight
         self.n_rows += other.n_rows
@@ -151,6 +148,13 @@ def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_deg
     xp = namespace(sizes)
     rounding = xp.clip(4 * float(np.finfo(dtype).eps) * sizes, noise, None)
     return xp.clip(rounding, None, 0.5 * mean_degree)  # type: ignore[no-any-return]
+
+
+def beside_trivial(s: FloatArray, U: FloatArray, values: FloatArray, informative: np.ndarray) -> FloatArray:
+    """[s, (I − ssᵀ/ρ) U Λ^(−1/2)], null eigenvalues as zeros: φ(x) times this is a row of the embedding, up to S(x)."""
+    unit = s / np.sqrt(s @ s)
+    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
+    return np.column_stack([s, (U - np.outer(unit, unit @ U)) * scale])
 
 
 def factored_spectrum(
@@ -173,30 +177,27 @@ def factored_spectrum(
     eps = float(np.finfo(feature_map.dtype).eps)
     if first is None:
         first = RowSums.of(feature_map, source, n_jobs, progress)
-    sums, weight, n_rows = first.sums, first.weight, first.n_rows
-    s = feature_map.project(sums)  # (r,)
+    s = feature_map.project(first.sums)  # (r,)
     total = float(s @ s)  # ρ
-    mean_degree = total / weight
+    mean_degree = total / first.weight
     rounding = 4 * eps * length  # of |φ(x)|
     if not np.isfinite(total):
         raise DegreeError(
             "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
             "affinity function."
         )
-    if total <= (rounding * weight) ** 2:  # s is a sum of φ(x)
+    if total <= (rounding * first.weight) ** 2:  # s is a sum of φ(x)
         raise DegreeError(
             f"the kernel values sum to {total:.3g}, not above zero (or only by rounding), so there is no cut to "
             "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
         )
-    noise = rounding * length * weight / n_rows
+    noise = rounding * length * first.weight / first.n_rows
     # An approximate K can have rows of a negative degree. Up to here it may be rounding, at the very worst.
-    negative = -min(rounding * length * weight, 0.5 * mean_degree)
-    weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
-    # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
-    of_block = weigher.products(feature_map.for_rows(), sums / weight, n_rows, n_jobs)
+    negative = -min(rounding * length * first.weight, 0.5 * mean_degree)
+    of_block = _second_pass(feature_map, first, feature_map.lift(s), mean_degree, order, noise, negative, n_jobs)
     products = source.sum(of_block, "matrix", progress or Progress())
+    products.check(feature_map, order, first.n_rows, mean_degree)
     gram = feature_map.project(feature_map.project(products.gram).T)
-    products.check(feature_map, order, n_rows, mean_degree)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(total)
     gram = (gram + gram.T) / 2
@@ -206,8 +207,6 @@ def factored_spectrum(
     values, U = np.linalg.eigh((gram + gram.T) / 2)
     values, U = values[::-1][:k], U[:, ::-1][:, :k]
     informative = values > NULL_EIGENVALUE * eps
-    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
-    centred = U - np.outer(unit, unit @ U)
     return FactoredSpectrum(
         map=feature_map,
         order=order,
@@ -216,31 +215,30 @@ def factored_spectrum(
         values=values,
         informative=informative,
         residuals=np.linalg.norm(gram @ U - U * values, axis=0),
-        coefficients=feature_map.lift(np.column_stack([s, centred * scale])),
+        coefficients=feature_map.lift(beside_trivial(s, U, values, informative)),
         noise=noise,
-        n_rows=n_rows,
+        n_rows=first.n_rows,
         unseen=products.unseen,
     )
 
 
 @dataclass
 class _Products:
-    """What the second pass gives: Cᵀ W S⁻¹ C, and counts of rows whose degree is zero or negative."""
+    """What the second pass gives: Cᵀ W S⁻¹ C, and what is known of rows whose degree is zero or negative."""
 
     gram: FloatArray  # (p, p)
     unseen: int = 0
     negative: int = 0
-    first: int = 0
+    first: float = np.inf
     """The first row with a negative degree."""
     lowest: float = np.inf
 
     def __iadd__(self, other: _Products) -> _Products:
         self.gram += other.gram
         self.unseen += other.unseen
-        if other.negative:
-            self.first = min(self.first, other.first) if self.negative else other.first
-            self.negative += other.negative
-            self.lowest = min(self.lowest, other.lowest)
+        self.negative += other.negative
+        self.first = min(self.first, other.first)
+        self.lowest = min(self.lowest, other.lowest)
         return self
 
     def check(self, feature_map: FeatureMap, order: float, n_rows: int, mean_degree: float) -> None:
@@ -251,66 +249,53 @@ class _Products:
                 cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
             raise DegreeError(
                 f"{self.negative} of {n_rows} rows have a degree that is not positive at order {order:g} "
-                f"(first row {self.first}; lowest {self.lowest:.3g}, mean degree {mean_degree:.3g}): {cure}."
+                f"(first row {self.first:.0f}; lowest {self.lowest:.3g}, mean degree {mean_degree:.3g}): {cure}."
             )
 
 
-_Counts = tuple[int, int, int, float]
-"""Rows of a block without a degree: unseen ones, negative ones, the first of these, the lowest S."""
+def _second_pass(
+    feature_map: FeatureMap,
+    first: RowSums,
+    trivial: FloatArray,
+    mean_degree: float,
+    order: float,
+    noise: float,
+    negative: float,
+    n_jobs: int | None,
+) -> Callable[[Block], _Products]:
+    """Cᵀ W S⁻¹ C of a block, for the columns C = c(X) less their mean, whose coefficients ``trivial`` give δ.
 
+    The mean column is c of the trivial vector, which is projected out later: without it, less is rounded.
+    """
+    light, mean = feature_map.for_rows(), first.sums / first.weight
 
-@dataclass(frozen=True)
-class _Weigher:
-    """√(w/S) of rows, from their columns."""
+    def of_block(block: Block) -> _Products:
+        without: list[_Products] = []  # rows without a degree; threads add to it
 
-    coefficients: FloatArray
-    dtype: np.dtype[Any]
-    mean_degree: float
-    order: float
-    noise: float
-    negative: float
+        def weigh(columns: FloatArray, place: slice) -> FloatArray:
+            """√(w/S) of rows, from their columns."""
+            xp = namespace(columns)
+            w = moved(float64(block.weights[place]), columns)
+            coefficients = moved(as_dtype(trivial, light.dtype), columns)
+            degrees, sizes = float64(columns @ coefficients), absolute_product(columns, abs(coefficients))
+            shrunken = shrunken_degrees(degrees, mean_degree, order)
+            seen = shrunken > least_degree(sizes, light.dtype, noise, mean_degree)
+            if not scalars(seen.all())[0]:
+                counted, degrees_here = to_host(w) > 0, to_host(shrunken)
+                unseen = int((counted & ~to_host(seen)).sum())
+                bad = np.flatnonzero(counted & (degrees_here < negative))
+                at = block.start + place.start + bad
+                lowest = float(degrees_here[bad].min(initial=np.inf))
+                without.append(_Products(np.zeros(()), unseen, len(bad), at.min(initial=2**62), lowest))
+            return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
 
-    def products(
-        self, feature_map: FeatureMap, mean: FloatArray, n_rows: int, n_jobs: int | None
-    ) -> Callable[[Block], _Products]:
-        """Cᵀ W S⁻¹ C of a block of ``n_rows`` rows in all, for the columns C = c(X) less their mean."""
+        gram = weighted_gram(light, block.rows, weigh, centre=mean, n_rows=first.n_rows, n_jobs=n_jobs)
+        total = _Products(gram)
+        for one in without:
+            total += one
+        return total
 
-        def of_block(block: Block) -> _Products:
-            counted = _Products(np.empty((0, 0)))
-            counts: list[_Counts] = []  # threads add to it
-            weigh = partial(self._weigh, block.weights, block.start, counts)
-            counted.gram = weighted_gram(feature_map, block.rows, weigh, centre=mean, n_rows=n_rows, n_jobs=n_jobs)
-            for counts_of_block in sorted(counts):
-                counted += _Products(np.zeros(()), *counts_of_block)
-            return counted
-
-        return of_block
-
-    def _weigh(
-        self,
-        chunk_weights: FloatArray,
-        before: int,
-        counts: list[_Counts],
-        columns: FloatArray,
-        place: slice,
-    ) -> FloatArray:
-        xp = namespace(columns)
-        w = moved(float64(chunk_weights[place]), columns)
-        coefficients = moved(as_dtype(self.coefficients, self.dtype), columns)
-        degrees, sizes = float64(columns @ coefficients), absolute_product(columns, abs(coefficients))
-        shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
-        seen = shrunken > least_degree(sizes, self.dtype, self.noise, self.mean_degree)
-        if not scalars(seen.all())[0]:
-            counts.append(self._count(to_host(w), to_host(shrunken), to_host(seen), before + int(place.start)))
-        return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
-
-    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, start: int) -> _Counts:
-        counted = w > 0
-        bad = np.flatnonzero(counted & (shrunken < self.negative))
-        unseen = int((counted & ~seen).sum())
-        if not len(bad):
-            return unseen, 0, 0, np.inf
-        return unseen, len(bad), start + int(bad[0]), float(shrunken[bad].min())
+    return of_block
 
 
 # How far an approximate K is from the exact one, seen on a sample of rows
@@ -355,9 +340,13 @@ def approximation_error(
     unit = float(np.abs(K).max(initial=0.0)) or 1.0  # squares of tiny values would vanish
     size = float(np.linalg.norm(K / unit)) or 1.0  # of a kernel that vanishes, the error itself
     relative = float(np.linalg.norm((features @ features.T - K) / unit)) / size
-    exact = _exact_eigenvalues(K, weights, order, k, seed)
-    if exact is None:
+    try:
+        cut = NormalizedCut(DenseGram(K), order, weights)
+    except DegreeError:
         return ApproximationError(float("nan"), relative, len(K))
+    exact: FloatArray = np.empty(0)
+    if k > 0:
+        exact = top_eigenpairs(cut, k, tol=1e-4, deflate=cut.trivial, random_state=seed).values
     length = float(np.sqrt(np.abs(np.diagonal(K)).mean()))
     found = np.zeros(k)
     with suppress(DegreeError):
@@ -366,17 +355,6 @@ def approximation_error(
     largest = float(exact.max(initial=0.0))
     gap = float(np.abs(found - exact).max(initial=0.0)) / largest if largest > 0 else 0.0
     return ApproximationError(gap, relative, len(K))
-
-
-def _exact_eigenvalues(K: FloatArray, weights: FloatArray, order: float, k: int, seed: int) -> FloatArray | None:
-    """The leading eigenvalues of the cut of K; None if there is no cut."""
-    if k < 1:
-        return np.empty(0)
-    try:
-        cut = NormalizedCut(DenseGram(K), order, weights)
-    except DegreeError:
-        return None
-    return top_eigenpairs(cut, k, tol=1e-4, deflate=cut.trivial, random_state=seed).values
 
 
 # Which feature map, and of which rank
@@ -389,14 +367,6 @@ CHECK_ROWS = 2_000
 """Rows on which an approximation is compared with the exact kernel."""
 
 
-@dataclass(frozen=True)
-class ChosenMap:
-    """A feature map, and how far its inner products are from the kernel: None if they are the kernel itself."""
-
-    map: FeatureMap
-    error: ApproximationError | None
-
-
 def pool_size(rank: int | str) -> int:
     """How many rows to draw."""
     return POOL_ROWS if isinstance(rank, str) else max(POOL_ROWS, 4 * rank)
@@ -404,15 +374,15 @@ def pool_size(rank: int | str) -> int:
 
 def choose_map(
     settings: Settings, chosen: Chosen, order: float, pool: Pool, random: np.random.RandomState
-) -> ChosenMap:
-    """The feature map of the rank asked for, compared with the exact kernel on a sample of rows."""
+) -> tuple[FeatureMap, ApproximationError | None]:
+    """The feature map of the rank asked for, and how far it is from the kernel: None if it is the kernel itself."""
     kernel, dtype, n = chosen.kernel, chosen.dtype, pool.rows.shape[0]
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
     kind = kind_of_map(settings, chosen.gram, kernel, pool.rows.shape[1])
     landmarks, available = FEATURE_MAPS[kind].has_landmarks, pool.n_distinct
     if FEATURE_MAPS[kind].exact:
-        return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
+        return make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None
     if landmarks and not isinstance(settings.rank, str) and settings.rank > available:
         raise ParameterError(
             f"rank={settings.rank} landmarks need as many distinct rows, and there are {available} among {n} rows: use "
@@ -427,4 +397,4 @@ def choose_map(
     found = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
     exact_rows, weights = pool.rows[compared].astype(np.float64), pool.weights[compared]
     k = settings.n_columns - 1
-    return ChosenMap(found, approximation_error(kernel, found, exact_rows, weights, order, k, seed))
+    return found, approximation_error(kernel, found, exact_rows, weights, order, k, seed)

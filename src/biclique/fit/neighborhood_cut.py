@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -33,7 +33,7 @@ from biclique.features.neighborhoods import (
 )
 from biclique.fit.choose import OF_NEIGHBORHOODS, Chosen
 from biclique.fit.fitted import Training
-from biclique.fit.low_rank import FactoredSpectrum
+from biclique.fit.low_rank import FactoredSpectrum, RowSums, beside_trivial
 from biclique.fit.settings import Settings
 from biclique.fit.three_passes import FactoredFitted, assign_pool, third_pass
 from biclique.gram.sparse import SparseGram
@@ -71,18 +71,13 @@ class KeptMap(FeatureMap):
 
 
 @dataclass
-class FirstPass:
-    """What the first pass adds up: s = Φᵀw, Σw, rows, and which landmarks are connected."""
+class FirstPass(RowSums):
+    """s = Φᵀw, Σw, rows, and which landmarks are connected."""
 
-    sums: FloatArray  # (p,)
-    weight: float
-    n_rows: int
     parts: IntArray  # (p,), the connected component of every landmark, −1 for one without rows
 
-    def __iadd__(self, other: FirstPass) -> FirstPass:
-        self.sums += other.sums
-        self.weight += other.weight
-        self.n_rows += other.n_rows
+    def __iadd__(self, other: Self) -> Self:
+        super().__iadd__(other)
         both = [parts for parts in (self.parts, other.parts) if parts.max() >= 0]
         if both:
             # Every component of either side is a row that has the landmarks of that component.
@@ -281,26 +276,22 @@ def sparse_spectrum(graph: Hypergraph, settings: Settings, progress: Progress) -
     k = min(settings.n_columns, graph.map.size) - 1
     s = first.sums
     total = float(s @ s)  # ρ
-    mean_degree, unit = total / first.weight, s / np.sqrt(total)
-    second = _second_pass(graph.columns, s, mean_degree, order, n_jobs)
+    second = _second_pass(graph.columns, s, total / first.weight, order, n_jobs)
     G = graph.rows.sum(second, "matrix", progress).matrix
-    tol = settings.tolerance(TOLERANCE)
-    pairs = landmark_pairs(G, s, first.parts, k, tol) if order == 2 else deflated_pairs(G, unit, k, tol)
+    pairs = pairs_beside(G, s, first.parts, order, k, settings.tolerance(TOLERANCE))
     warn_unless_converged(pairs)
-    values, U = pairs.values, pairs.vectors
-    informative = values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
-    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
+    informative = pairs.values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
     if graph.map.size >= (settings.n_clusters or 0):  # fewer landmarks than clusters have a warning of their own
         warn_about_null_columns(informative, settings.n_columns)
     return FactoredSpectrum(
         map=graph.map,
         order=order,
         total=total,
-        mean_degree=mean_degree,
-        values=values,
+        mean_degree=total / first.weight,
+        values=pairs.values,
         informative=informative,
         residuals=pairs.residuals,
-        coefficients=np.column_stack([s, (U - np.outer(unit, unit @ U)) * scale]),
+        coefficients=beside_trivial(s, pairs.vectors, pairs.values, informative),
         noise=0.0,
         n_rows=first.n_rows,
         unseen=0,
@@ -336,12 +327,36 @@ class _Deflated:
         return np.asarray(product - np.outer(self.like, self.like @ product))
 
 
-def deflated_pairs(G: sparse.csr_array, unit: FloatArray, k: int, tol: float) -> EigenResult:
-    """The leading eigenpairs of G beside s at other orders, where parts have no eigenvectors of their own."""
+def pairs_beside(G: sparse.csr_array, s: FloatArray, parts: IntArray, order: float, k: int, tol: float) -> EigenResult:
+    """The leading eigenpairs of G beside s: at orders above 2, parts have no eigenvectors of their own."""
+    if order == 2:
+        return landmark_pairs(G, s, parts, k, tol)
+    unit = s / np.linalg.norm(s)
     return top_eigenpairs(_Deflated(G, unit), k, tol=tol, deflate=unit, random_state=0)
 
 
-# For weighted kernel k-means, whose steps are products with K
+# Of Φ in memory
+
+
+def scaled_columns(phi: sparse.csr_array, weights: FloatArray, shrunken: FloatArray) -> sparse.csr_array:
+    """A = W^(1/2) S^(−1/2) Φ."""
+    scale = np.sqrt(weights / shrunken)
+    return sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ phi)
+
+
+def embedded_columns(
+    phi: sparse.csr_array, weights: FloatArray, parts: IntArray, n_columns: int, tol: float
+) -> tuple[FloatArray, FloatArray]:
+    """The leading eigenvectors v/√w of B at order 2, the trivial one first, (n, n_columns), and their eigenvalues λ.
+
+    If AᵀA y = λy, the eigenvector is v = A y/√λ.
+    """
+    s = phi.T @ weights
+    degrees = phi @ s
+    A = scaled_columns(phi, weights, degrees)
+    pairs = landmark_pairs(sparse.csr_array(A.T @ A), s, parts, n_columns - 1, tol)
+    found = (phi @ pairs.vectors) / np.sqrt(np.maximum(pairs.values, np.finfo(float).tiny))
+    return np.column_stack([np.sqrt(degrees / (s @ s)), found / np.sqrt(degrees)[:, None]]), pairs.values
 
 
 def map_of_vertices(
@@ -355,13 +370,9 @@ def map_of_vertices(
 
 def factored_pairs(cut: NormalizedCut, phi: sparse.csr_array, k: int, tol: float) -> EigenResult:
     """The k leading eigenpairs of B itself: v = A u / √λ for the pairs (λ, u) of AᵀA."""
-    s, scale = phi.T @ cut.weights, np.sqrt(cut.weights / cut.shrunken)
-    A = sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ phi)
+    A = scaled_columns(phi, cut.weights, cut.shrunken)
     G = sparse.csr_array(A.T @ A)
-    if cut.order == 2:
-        found = landmark_pairs(G, s, joined_components(phi), k, tol)
-    else:
-        found = deflated_pairs(G, s / np.linalg.norm(s), k, tol)
+    found = pairs_beside(G, phi.T @ cut.weights, joined_components(phi), cut.order, k, tol)
     vectors = (A @ found.vectors) / np.sqrt(np.maximum(found.values, np.finfo(float).tiny))
     images = cut.matmat(vectors)
     residuals = np.linalg.norm(images - vectors * found.values, axis=0)

@@ -137,15 +137,15 @@ def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> t
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
     orders, k = settings.orders_for(pool.n_distinct), settings.n_groups
-    found = choose_map(settings, chosen, orders[0], pool, random)
-    chosen = replace(chosen, rank=found.map.size, error=found.error)
-    progress.say(f"gram={found.map.name!r} of rank {found.map.size}: {found.error or 'exact'}")
-    first = RowSums.of(found.map, source, n_jobs, progress)
+    found, error = choose_map(settings, chosen, orders[0], pool, random)
+    chosen = replace(chosen, rank=found.size, error=error)
+    progress.say(f"gram={found.name!r} of rank {found.size}: {error or 'exact'}")
+    first = RowSums.of(found, source, n_jobs, progress)
     length = float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean()))
 
     def attempt(order: float) -> tuple[FloatArray, int, tuple[FactoredFitted, Assignment | None]]:
         spectrum = factored_spectrum(
-            found.map,
+            found,
             source,
             order,
             settings.n_columns - 1,
@@ -167,7 +167,7 @@ def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> t
     fitted.chosen = replace(chosen, order=least.order, order_reason=reason)
     _warn(fitted, kernel.takes_gaps)
     labelled = None if settings.n_clusters is None else assignment
-    return fitted, third_pass(fitted, source, source, found.map, pool, found.map, labelled, progress)
+    return fitted, third_pass(fitted, source, source, found, pool, found, labelled, progress)
 
 
 def assign_pool(fitted: FactoredFitted, pool: Pool, n_clusters: int, seed: int) -> Assignment:

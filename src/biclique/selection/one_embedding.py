@@ -9,7 +9,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.features.neighborhoods import NEIGHBORS, NeighborhoodMap, joined_components
-from biclique.fit.neighborhood_cut import landmark_pairs
+from biclique.fit.neighborhood_cut import embedded_columns
 from biclique.runtime.namespace import unit_rows
 from biclique.spectral.assign import lloyd_steps
 from biclique.spectral.rounding import NearestCentre, assigned, few_distinct_rows, spread_out_rows
@@ -48,7 +48,7 @@ class OneEmbedding:
                 self._levels.append(_Level.of(wider, self._rows))
             level = self._levels[number]
         if level.embedded is None:
-            level.embedded = _solved(level.columns, self.weights, level.parts, self.n_columns)
+            level.embedded = embedded_columns(level.columns, self.weights, level.parts, self.n_columns, EIGEN_TOL)
         return level.embedded
 
     def scaled(self, n_clusters: int) -> FloatArray:
@@ -73,20 +73,6 @@ class _Level:
     def of(cls, of_rows: NeighborhoodMap, rows: Rows) -> _Level:
         columns = of_rows.columns(rows)
         return cls(of_rows, columns, joined_components(columns))
-
-
-def _solved(
-    phi: sparse.csr_array, weights: FloatArray, parts: IntArray, n_columns: int
-) -> tuple[FloatArray, FloatArray]:
-    """The leading eigenvectors v/√w of B for K = ΦΦᵀ, (n, columns), and their eigenvalues."""
-    s = phi.T @ weights
-    degrees = phi @ s
-    total = float(s @ s)
-    scale = sparse.dia_array((np.sqrt(weights / degrees)[None, :], [0]), shape=(len(weights),) * 2)
-    A = sparse.csr_array(scale @ phi)
-    pairs = landmark_pairs(sparse.csr_array(A.T @ A), s, parts, n_columns - 1, EIGEN_TOL)
-    found = (phi @ pairs.vectors) / np.sqrt(np.maximum(pairs.values, np.finfo(float).tiny))
-    return np.column_stack([np.sqrt(degrees / total), found / np.sqrt(degrees)[:, None]]), pairs.values
 
 
 def steady_kmeans(rows: FloatArray, weights: FloatArray, n_clusters: int) -> IntArray:
