@@ -180,6 +180,13 @@ def test_zarr_arrays_that_are_only_metadata(tmp_path):
 # Damage
 
 
+def test_ids_of_npz_files_that_are_not_unicode(tmp_path):
+    np.savez(tmp_path / "t.npz", X=X, id=np.array(["a", "b", "\ud800", "d"]))
+    with pytest.raises(TableError, match="not a readable NumPy file") as caught:
+        read_table(tmp_path / "t.npz", id="id")
+    assert str(caught.value).isprintable()
+
+
 def damaged_npz(path):
     """Archives that zipfile and its decompressors fail on in many ways."""
     good = npy_bytes((4, 3), numbers=X.tobytes())

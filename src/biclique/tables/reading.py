@@ -84,7 +84,9 @@ def _read_npz(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -
     X, more = read_npz(path, texts)
     frame = as_frame(X)
     for name, values in more.items():
-        frame[name] = values.astype(str).astype(object)
+        texts = values.astype(str).tolist()
+        "".join(texts).encode()  # refuses texts that are not Unicode
+        frame[name] = texts
     return frame
 
 
