@@ -12,7 +12,7 @@ from typing import IO
 
 from biclique.cli.output import STDOUT
 from biclique.exceptions import Argument, BicliqueError, TableError
-from biclique.tables.atomic_files import files, uninterrupted
+from biclique.tables.atomic_files import files
 
 INPUT = "standard input"
 BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
@@ -34,14 +34,10 @@ def table_file(name: str) -> Iterator[str]:
     if stream is None or sys.stdin.isatty():
         raise TableError(f"{INPUT}: there is no table in it: send one, as in biclique cluster - -k 3 < table.csv.")
     beginning = stream.read(4)
-    with uninterrupted():
-        file = tempfile.NamedTemporaryFile(  # noqa: SIM115
-            prefix="biclique-", suffix=BEGINNINGS.get(beginning, ".csv"), delete=False
-        )
-        path = Path(file.name)
-        files.temporary.add(path)  # removed too if the process is interrupted
+    path = files.name(Path(tempfile.gettempdir()), BEGINNINGS.get(beginning, ".csv"))
     try:
-        with file:
+        path.touch(0o600, exist_ok=False)
+        with path.open("wb") as file:
             file.write(beginning)
             shutil.copyfileobj(stream, file)
         yield str(path)
@@ -51,6 +47,4 @@ def table_file(name: str) -> Iterator[str]:
         )
         raise
     finally:
-        with uninterrupted():
-            path.unlink(missing_ok=True)
-            files.temporary.discard(path)
+        files.remove(path)

@@ -5,22 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import shutil
-import signal
 import stat
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from biclique.exceptions import DataError
 
-SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals that end the work."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a disk that is full, of a user's share of it, and of the largest file."""
 
@@ -35,42 +30,25 @@ class Files:
     partial: Path | None = None
     """The pipe or device that is being written into."""
 
+    def name(self, folder: Path, ending: str = ".part") -> Path:
+        """The path of a temporary file that is yet to be made: whatever happens from now on, it is known."""
+        path = folder / f".biclique-{os.getpid()}-{secrets.token_hex(8)}{ending}"
+        self.temporary.add(path)
+        return path
+
+    def remove(self, path: Path) -> None:
+        """Remove a temporary file, if it is there."""
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        self.temporary.discard(path)
+
     def discard(self) -> None:
         """Remove the temporary files."""
         for path in tuple(self.temporary):
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-            self.temporary.discard(path)
+            self.remove(path)
 
 
 files = Files()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Keep SIGINT, SIGTERM and SIGHUP waiting until the block ends: for a few quick lines only."""
-    handlers: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():  # signals raise in no other
-        handlers = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
-    came: list[int] = []
-    holding = True
-
-    def record(number: int, frame: FrameType | None) -> None:
-        if holding:
-            came.append(number)
-        else:  # between two lines of the end below
-            handlers[number](number, frame)
-
-    try:
-        for number in handlers:
-            signal.signal(number, record)
-        yield
-    finally:
-        holding = False
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if came:
-            handlers[came[0]](came[0], None)
 
 
 @contextmanager
@@ -82,23 +60,22 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     stream = is_stream(path)
     target = Path(path) if stream else Path(os.path.realpath(path))
-    temporary: Path | None = None
+    temporary = files.name(Path(tempfile.gettempdir()) if stream else target.parent)
     files.partial = None
+    complete = False
     try:
-        with uninterrupted():
-            temporary = _make_temporary(Path(tempfile.gettempdir()) if stream else target.parent)
+        temporary.touch(0o600, exist_ok=False)
         yield temporary
         if stream:
             files.partial = target
             _copy(temporary, target)
+            files.placed, files.partial = target, None
         else:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-        with uninterrupted():
-            if not stream:
-                temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-                temporary.replace(target)
-            files.placed, files.partial = Path(path), None
+            temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+            complete = True
+            temporary.replace(target)
     except OSError as error:
         if error.filename not in (None, str(temporary), str(target)):
             raise  # of another file
@@ -108,17 +85,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"cannot write {path} ({error.strerror or error}): make room or choose another place; {left}",
         ) from error
     finally:
-        with uninterrupted():
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
-                files.temporary.discard(temporary)
-
-
-def _make_temporary(folder: Path) -> Path:
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f".biclique-{os.getpid()}-", suffix=".part")
-    os.close(handle)
-    files.temporary.add(Path(name))
-    return Path(name)
+        if complete and not temporary.exists():  # also if a signal came as it was moved
+            files.placed = Path(path)
+        files.remove(temporary)
 
 
 # Pipes and devices
@@ -176,10 +145,11 @@ def check_target(path: str | os.PathLike[str]) -> None:
             raise DataError(f"cannot write {path}: it is a disk or a socket, not a file, a pipe or a character device.")
         if not target.parent.is_dir():
             raise DataError(f"cannot write {path}: there is no folder {Path(path).parent}.")
-        with uninterrupted():
-            temporary = _make_temporary(target.parent)
-            temporary.unlink()
-            files.temporary.discard(temporary)
+        temporary = files.name(target.parent)
+        try:
+            temporary.touch(0o600, exist_ok=False)
+        finally:
+            files.remove(temporary)
     except OSError as error:
         if error.errno in FULL:
             raise OSError(error.errno, f"cannot write {path} ({error.strerror}): make room first") from error
