@@ -1,6 +1,5 @@
 """How sure: probabilities, stability, typical rows, profiles."""
 
-import pickle
 import sys
 
 import numpy as np
@@ -63,17 +62,6 @@ def test_probabilities_of_given_matrices():
     K = pairwise_kernels(X, metric="rbf", gamma=0.1)
     given = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
     np.testing.assert_array_equal(given.predict_proba(K).argmax(axis=1), given.labels_)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "options", [{}, RBF, {**RBF, "gram": "nystroem", "rank": 40}, {"affinity": "nearest_neighbors"}]
-)
-def test_a_saved_model_gives_the_same_probabilities(options):
-    X, _ = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)
-    model = BicliqueSpectralClustering(3, random_state=0, **options).fit(X)
-    before = model.predict_proba(X + 0.1)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X + 0.1), before)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -134,7 +134,8 @@ LANDMARKS = {"device": "cpu", "gram": "nystroem"}
     ("parameters", "message"),
     [
         ({"affinity": "neighborhoods", "rank": 3}, "rank=3 landmarks are fewer than the 4 clusters"),
-        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 rows there are"),
+        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 rows there are: use rank='auto'"),
+        ({"gram": "features", "rank": 301}, "rank=301 is more than the 300 rows there are: use rank='auto'"),
         ({"affinity": "nearest_neighbors", "n_neighbors": 301}, "more than the 300 distinct rows"),
         ({"affinity": "sigmoid", "gram": "features"}, "gram='features' knows rbf.*use gram='nystroem'"),
         ({"gram": "tiled", "precision": "float32", "gamma": 1e9}, "precision='float32' would give"),

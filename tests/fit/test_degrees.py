@@ -6,7 +6,6 @@ import pytest
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError
 from biclique.kernels import RBF
-from biclique.spectral.cut import shrunken_degrees, unshrunken_degrees
 from tests import oracles
 
 
@@ -56,13 +55,6 @@ def test_degrees_of_neighborhoods(rows, order):
 def test_order_infinity_has_no_degrees(rows):
     model, _ = fitted(rows, order=np.inf)
     assert np.isnan(model._fitted.degrees(model.embedding_)).all()
-
-
-def test_unshrunken_degrees_are_the_inverse():
-    degrees = np.array([0.1, 1.0, 7.5])
-    for order in (2, 3, 17.5):
-        back = unshrunken_degrees(shrunken_degrees(degrees, 2.0, order), 2.0, order)
-        np.testing.assert_allclose(back, degrees, rtol=1e-12)
 
 
 def test_no_order_has_positive_degrees(rows):

@@ -10,7 +10,6 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.exceptions import ParameterError
 from biclique.features.neighborhoods import LANDMARKS, NeighborhoodMap
 from biclique.fit.neighborhood_cut import landmark_count
 from biclique.kernels import Gower
@@ -206,12 +205,6 @@ def test_all_rows_are_landmarks():
     assert adjusted_rand_score(y, model.labels_) > 0.97
     assert np.array_equal(model.predict(X), model.labels_)
     assert np.array_equal(model.labels_, fitted(X, 2, rank=4997).labels_)
-
-
-@needs("dask")
-def test_all_rows_of_dask_are_no_landmarks():
-    with pytest.raises(ParameterError, match="rank='all' needs X in memory"):
-        fitted(in_dask(np.ones((50, 2)))[0], 2, rank="all")
 
 
 def test_many_clusters_have_twenty_landmarks_each():

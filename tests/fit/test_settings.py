@@ -111,6 +111,7 @@ def test_what_must_not_be_together():
     for parameters, message in (
         ({"gram": "nystroem", "affinity": "precomputed"}, r"gram='nystroem' needs rows and a kernel"),
         ({"modelling": "symmetric", "order": 2.5}, "modelling='symmetric' needs a whole order"),
+        ({"modelling": "symmetric", "order": np.inf}, "modelling='symmetric' needs a whole order"),
         ({"modelling": "symmetric", "affinity": "nearest_neighbors"}, "modelling='symmetric' works with kernels"),
         (
             {"modelling": "symmetric"},
