@@ -29,14 +29,12 @@ distortion; it is 1 exactly for multiples of j(s − j).
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.special import gammaln
 
 from biclique._typing import FloatArray, IntArray, Rows
@@ -267,11 +265,8 @@ class ExpansionGram(GramOperator):
 
     def restricted(self, members: IntArray) -> ExpansionGram:
         """A of some vertices; edges keep their place and their coefficient, however many of their vertices are left."""
-        other = copy(self)
-        other.hypergraph = inner = self.hypergraph.keeping_edges(members)
-        other.n, other._off = len(members), self._off[members]
-        other._degrees = np.asarray((self.coefficients * inner.edge_sizes) @ inner.members + other._off)
-        return other
+        same = Expansion(self.name, lambda _: self.coefficients, self.own_place)
+        return ExpansionGram(self.hypergraph.keeping_edges(members), same, n_jobs=self.n_jobs)
 
     def matrix(self) -> sparse.csr_array:
         """A as a sparse matrix, for edges that are small; refused if it would not fit the free memory."""
@@ -337,14 +332,14 @@ def laplacian(
     right = left if kind == "symmetric" else ones
     middle = present.astype(float) if power else degrees
 
-    def apply(V: FloatArray, outer: FloatArray, inner: FloatArray) -> FloatArray:
-        block = V.reshape(gram.n, -1)
-        return (middle[:, None] * block - outer[:, None] * gram.matmat(inner[:, None] * block)).reshape(V.shape)
+    def product(V: FloatArray) -> FloatArray:
+        return gram.matmat(V.reshape(gram.n, -1)).reshape(V.shape)
 
-    forward, adjoint = partial(apply, outer=left, inner=right), partial(apply, outer=right, inner=left)
-    return LinearOperator(
-        (gram.n, gram.n), matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=np.float64
+    A = LinearOperator(
+        (gram.n, gram.n), matvec=product, matmat=product, rmatvec=product, rmatmat=product, dtype=np.float64
     )
+    D, before, after = (aslinearoperator(sparse.diags_array(entries)) for entries in (middle, left, right))
+    return D - before @ A @ after
 
 
 # Cuts of a partition, for every expansion, in one pass over the incidences

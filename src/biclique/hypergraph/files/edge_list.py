@@ -289,10 +289,15 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
     named only if neither the edges' nor the vertices' column is named.
     """
     names = [str(j) for j in range(len(first))] if columns.header is False else list(first)
-    words = [cell.lower() for cell in names]
     shown = ", ".join(repr(cell[:80]) for cell in names[:20]) + (", …" if len(names) > 20 else "")
 
-    def place(option: str, column: str | int) -> int:
+    def place(option: str, column: str | int | None, words: Sequence[str]) -> int | None:
+        if column is None:
+            found = [j for j, cell in enumerate(names) if cell.lower() in words]
+            if len(found) > 1:
+                both = " and ".join(repr(names[j]) for j in found[:2])
+                raise TableError(f"{name}: the header has both {both}: rename one of them.")
+            return found[0] if found else None
         found = [j for j, cell in enumerate(names) if column in (j, cell)]
         if len(found) != 1:
             problem = f"appears {len(found)} times: rename it" if found else "does not exist"
@@ -303,25 +308,16 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
             )
         return found[0]
 
-    def known(*candidates: str) -> int | None:
-        found = [j for j, word in enumerate(words) if word in candidates]
-        if len(found) > 1:
-            both = " and ".join(repr(names[j]) for j in found[:2])
-            raise TableError(f"{name}: the header has both {both}: rename one of them.")
-        return found[0] if found else None
-
-    places = {option: place(option, column) for option, column in columns.named().items()}
-    if len(set(places.values())) < len(places):
-        raise ParameterError(f"{', '.join(places)} must name different columns, got {columns.named()}.")
-    vertex = places.get("vertex_column")
-    edge = places.get("edge_column")
-    plain = edge is None and vertex is None
-    if vertex is None:
-        vertex = known(*VERTEX_WORDS)
-        vertex = None if vertex == edge else vertex
-    if edge is None:
-        edge = known(*EDGE_WORDS)
-        edge = None if edge == vertex else edge
+    named = columns.named()
+    plain = columns.edge is None and columns.vertex is None
+    edge = place("edge_column", columns.edge, EDGE_WORDS)
+    vertex = place("vertex_column", columns.vertex, VERTEX_WORDS)
+    weight = place("weight_column", columns.weight, ("weight",) if plain else ())
+    places = {"edge_column": edge, "vertex_column": vertex, "weight_column": weight}
+    if len({places[option] for option in named}) < len(named):
+        raise ParameterError(f"{', '.join(named)} must name different columns, got {named}.")
+    if edge == vertex:  # a named column has the word for the other one
+        edge, vertex = (edge, None) if columns.vertex is None else (None, vertex)
     if vertex is None:
         raise TableError(
             f"{name}: which column holds the vertices? Name it with --vertex-column (vertex_column=); columns: {shown}."
@@ -332,8 +328,7 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
             f"{shown}. If a line is an edge and {names[vertex]!r} a list, say what stands between its names, such as "
             "--separator ';' (separator=)."
         )
-    weight = places.get("weight_column", known("weight") if plain else None)
-    return vertex, edge, weight, known("count") if plain else None
+    return vertex, edge, weight, place("", None, ("count",) if plain else ())
 
 
 def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:

@@ -87,24 +87,15 @@ def draw_sets(n: int, m: int, size: int, random: np.random.RandomState) -> IntAr
             "replace=True."
         )
     if n_sets > RANKED_SETS:
-        return _distinct_rows(lambda count: draw_tuples(n, m, count, random), size, lambda rows: np.sort(rows, axis=1))
+        return draw_tuples(n, m, size, random)
     if 2 * size > n_sets:
         ranks = random.permutation(n_sets)[:size]
     else:
-        ranks = _distinct_rows(
-            lambda count: random.randint(n_sets, size=count, dtype=np.int64), size, lambda rows: rows
-        )
+        ranks = random.randint(n_sets, size=size, dtype=np.int64)
+        while len(first := np.unique(ranks, return_index=True)[1]) < size:
+            again = random.randint(n_sets, size=size - len(first), dtype=np.int64)
+            ranks = np.concatenate([ranks[np.sort(first)], again])
     return shuffled(unranked_sets(ranks, n, m), random)
-
-
-def _distinct_rows(draw: Callable[[int], IntArray], size: int, key: Callable[[IntArray], IntArray]) -> IntArray:
-    """``size`` rows of which no two have the same key, in the order in which they were drawn."""
-    rows = draw(size)
-    while True:
-        kept = np.sort(np.unique(key(rows), axis=0, return_index=True)[1])
-        if len(kept) == size:
-            return rows
-        rows = np.concatenate([rows[kept], draw(size - len(kept))])
 
 
 def unranked_sets(ranks: IntArray, n: int, m: int) -> IntArray:
@@ -431,9 +422,17 @@ def make_modelling(
     >>> make_modelling("vertex_distance", [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 3, gamma=2.0)
     VertexDistance(gamma=2.0, squared=False)
     """
-    chosen = modelling if isinstance(modelling, Modelling) else _named_modelling(modelling, options)
-    if chosen is modelling and options:
-        raise ParameterError(f"{', '.join(options)} given beside a modelling object: set them in the object.")
+    if isinstance(modelling, Modelling):
+        if options:
+            raise ParameterError(f"{', '.join(options)} given beside a modelling object: set them in the object.")
+        chosen = modelling
+    else:
+        check_choice("modelling", modelling, POINT_MODELLINGS)
+        allowed = [field.name for field in fields(POINT_MODELLINGS[modelling])]
+        for option in options:
+            if option not in allowed:
+                raise ParameterError(f"modelling={modelling!r} has no option {option!r}: it has {', '.join(allowed)}.")
+        chosen = POINT_MODELLINGS[modelling](**options)
     order = check_count("order", order, least=2)
     random = check_random(random_state)
     chosen.check_order(order)
@@ -441,15 +440,6 @@ def make_modelling(
     if len(X) < order and not getattr(chosen, "repeats", False):
         raise DataError(f"X has {len(X)} rows, but a tuple of order {order} needs {order} distinct ones: lower order.")
     return chosen.fitted(X, order, random)
-
-
-def _named_modelling(name: str, options: Mapping[str, Any]) -> Modelling:
-    check_choice("modelling", name, POINT_MODELLINGS)
-    allowed = [field.name for field in fields(POINT_MODELLINGS[name])]
-    unknown = [option for option in options if option not in allowed]
-    if unknown:
-        raise ParameterError(f"modelling={name!r} has no option {unknown[0]!r}: it has {', '.join(allowed)}.")
-    return POINT_MODELLINGS[name](**options)
 
 
 def modelling_values(
@@ -482,13 +472,12 @@ def modelling_values(
     check_jobs(n_jobs)
     try:
         tuples = np.asarray(tuples)
+        _, order = tuples.shape
     except ValueError as error:
         raise DataError(f"tuples must be whole numbers of shape (N, m), m ≥ 2: {error}.") from error
-    if tuples.ndim != 2 or tuples.dtype.kind not in "iu" or tuples.shape[1] < 2:
-        raise DataError(
-            f"tuples must be whole numbers of shape (N, m), m ≥ 2, got {tuples.dtype} of shape {tuples.shape}."
-        )
-    chosen = make_modelling(modelling, X, tuples.shape[1], random_state=random_state, **options)
+    if tuples.dtype.kind not in "iu" or order < 2:
+        raise DataError(f"tuples must be whole numbers of shape (N, m), m ≥ 2, got {tuples.dtype} for m = {order}.")
+    chosen = make_modelling(modelling, X, order, random_state=random_state, **options)
     if tuples.size and not 0 <= tuples.min() <= tuples.max() < len(X):
         raise DataError(f"tuples must hold row numbers from 0 to {len(X) - 1}, got {tuples.min()} to {tuples.max()}.")
     repeated = np.flatnonzero((np.diff(np.sort(tuples, axis=1), axis=1) == 0).any(axis=1))

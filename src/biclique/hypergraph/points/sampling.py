@@ -24,7 +24,7 @@ from biclique.hypergraph.points.modellings import (
     modelling_values,
 )
 from biclique.multiway.objectives import k_way_normalized_cut
-from biclique.runtime.arguments import check_choice, check_count, check_flag, check_jobs, check_random
+from biclique.runtime.arguments import check_choice, check_count, check_flag, check_random
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
@@ -102,7 +102,6 @@ def sample_hyperedges(
     check_choice("method", method, METHODS)
     n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
     check_flag("replace", replace)
-    check_jobs(n_jobs)
     X, random = check_points(X), check_random(random_state)
     if method == "iterative":
         if replace:
@@ -171,7 +170,6 @@ def iterative_sample(
     max_rounds : int
     """
     X, random = check_points(X), check_random(random_state)
-    check_jobs(n_jobs)
     n_draws, max_rounds = check_count("n_draws", n_draws), check_count("max_rounds", max_rounds)
     n, k = len(X), check_count("n_clusters", n_clusters)
     if n < k:
