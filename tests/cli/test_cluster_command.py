@@ -132,7 +132,6 @@ def test_constant_columns_are_mentioned(capsys):
         ),
         (["cluster", "diabetes", "-k", "3", "--label-column", "target"], 3, "--label-column names column 'target'"),
         (["cluster", "iris", "-k", "3", "--affinity", "rbf", "--metric", "cosine"], 2, "--metric cosine is for"),
-        (["cluster", "-k", "3"], 2, "arguments are required: TABLE"),
         (["cluster", "iris", "-k", "3", "--rank", "0"], 2, "--rank must be"),
         (["cluster", "iris", "-k", "3", "--rank", "2"], 2, "--rank 2 landmarks are fewer than the 3 clusters"),
         (["cluster", "iris", "-k", "3", "--gram", "nystroem"], 2, "--gram nystroem is for kernels"),
@@ -155,6 +154,7 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
     "arguments",
     [
         ["cluster"],
+        ["cluster", "-k", "3"],
         ["cluster", "iris"],
         ["cluster", "iris", "-k", "3", "--rank", "many"],
         ["cluster", "iris", "-k", "3", "--affinity", "precomputed"],

@@ -13,9 +13,9 @@ def main(arguments: list[str] | None = None, *, alone: bool = False) -> int:
     ``alone``: as the only thing that this process does.
     """
     try:
-        from biclique.cli.run import run, run_process
+        from biclique.cli.run import run
 
-        return run_process() if alone else run(sys.argv[1:] if arguments is None else arguments)
+        return run(sys.argv[1:] if arguments is None else arguments, alone=alone)
     except KeyboardInterrupt:  # before there was a handler
         if sys.stderr is not None:
             sys.stderr.write("biclique: error: interrupted; nothing was written\n")

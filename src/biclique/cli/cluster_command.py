@@ -10,20 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import Array, FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray
 from biclique.cli.cluster_options import ClusterOptions
 from biclique.cli.label_output import Labels, Parts, is_folder, write_file
-from biclique.cli.opened_tables import LazyTable, OpenedTable, Work, connected, is_shipped, open_table
+from biclique.cli.opened_tables import OpenedTable, Work, connected, is_shipped, open_table, table_file
 from biclique.cli.options import Command
-from biclique.cli.output import EXIT_DATA, EXIT_OK, fail, line
+from biclique.cli.output import EXIT_DATA, fail, line
 from biclique.cli.results import facts_of, print_result
-from biclique.cli.standard_streams import table_file
 from biclique.cli.table_options import command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.exceptions import BicliqueError, DataError, TableError, printable
+from biclique.exceptions import DataError, TableError, printable
 from biclique.models.saving import save
 from biclique.runtime.memory import format_bytes
 from biclique.selection.count_search import select_n_clusters
@@ -43,17 +41,17 @@ examples:
 """
 
 
-def run(options: ClusterOptions) -> int:
+def run(options: ClusterOptions) -> int | None:
     with table_file(options.table) as path:
-        options.check(path)
         try:
             with connected(options.dask, options.n_jobs):
-                return _cluster(options, path)
+                _cluster(options, path)
         except ColumnsError as error:
             return _explain(error, options, path)
+    return None
 
 
-def _cluster(options: ClusterOptions, path: str) -> int:
+def _cluster(options: ClusterOptions, path: str) -> None:
     table = _open(options, path, options.form())
     ids = options.names("id", table.names)
     if options.output and len(ids) > 1 and not is_folder(options.output):
@@ -62,7 +60,7 @@ def _cluster(options: ClusterOptions, path: str) -> int:
     if parts is not None and parts.complete:
         if not options.quiet:
             line(f"{options.output}: all {len(parts.paths)} parts of this run are there; nothing to do.")
-        return EXIT_OK
+        return
     with options.caught_messages() as about_table:
         work = _prepare(options, path, table, ids)
     model = options.model(work.preparer.categorical_places_)
@@ -72,14 +70,19 @@ def _cluster(options: ClusterOptions, path: str) -> int:
     labels = np.asarray(model.labels_)
     seconds = time.perf_counter() - start
     messages = [*about_fit, *about_table, *map(options.in_words, table.notes)]
-    if constant := table.constant(work):
-        messages.append(f"constant columns tell nothing apart: {', '.join(map(repr, constant))}.")
     if options.report or options.json or not options.quiet:
         frame, rows, numbers = table.shown(work, options.random_state)
-    if parts is not None and isinstance(table, LazyTable):
-        parts.write(Labels(_in_place(labels, work.kept)), table, ids)
-    elif options.output:
-        messages += _write(options, model, work, labels)
+        constant = work.preparer.get_feature_names_out()[np.ptp(rows, axis=0) == 0]
+        if len(constant):
+            messages.append(f"constant columns tell nothing apart: {', '.join(repr(str(name)) for name in constant)}.")
+    if options.output:
+        with options.caught_messages() as about_labels:
+            found = Labels.found(model, work.X, work.kept, labels, append=options.append)
+        messages += about_labels
+        if parts is not None:
+            parts.write(found, table, ids)
+        else:
+            write_file(options.output, found, table, ids, options.form(), append=options.append)
     saved = None if options.save is None else _save(options, model, work)
     if options.report:
         _report(options, model, work, frame, rows, numbers, messages)
@@ -95,7 +98,6 @@ def _cluster(options: ClusterOptions, path: str) -> int:
             "warnings": messages,
         }
         print_result(options, result, model)
-    return EXIT_OK
 
 
 # Open, and prepare
@@ -191,32 +193,12 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work)
 # Write
 
 
-def _in_place(values: Array, kept: NDArray[np.bool_], fill: float = -1) -> Any:
-    """One value for every row of the table."""
-    full = np.full(len(kept), fill, dtype=values.dtype)
-    full[kept] = values
-    return full
-
-
 def _parts(options: ClusterOptions, table: OpenedTable) -> Parts | None:
     """The folder of labels, if the output is one."""
-    if options.output is None or not isinstance(table, LazyTable) or not is_folder(options.output):
+    if options.output is None or not table.streamed or not is_folder(options.output):
         return None
     settings = {name: getattr(options, name) for name in options.flags if name not in ("output", "dask", "n_jobs")}
     return Parts.opened(options.output, table, settings)
-
-
-def _write(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work, labels: IntArray) -> list[str]:
-    """Write the labels; what there is to say about that."""
-    probabilities, notes = None, []
-    if options.append:
-        try:
-            probabilities = _in_place(np.asarray(model.predict_proba(work.X).max(axis=1)), work.kept, np.nan)
-        except (BicliqueError, NotImplementedError, AttributeError) as error:
-            notes = [f"probabilities are left out: {error}"]
-    found = Labels(_in_place(labels, work.kept), probabilities)
-    write_file(options.output or "", found, work.table, work.ids, options.form(), append=options.append)
-    return notes
 
 
 def _save(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from biclique.cli.options import (
     WORK,
     Assigning,
     check_apart,
-    checked_output,
+    model_option,
     number_or_word,
     option,
     order,
     whole_or,
+    work_option,
 )
 from biclique.cli.table_options import ColumnOptions
 from biclique.cluster.clustering import BicliqueSpectralClustering
@@ -37,7 +38,6 @@ SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions(Assigning, ColumnOptions):
     table: str = option(
-        nargs="?",  # --drop a b TABLE takes it at first
         metavar="TABLE",
         help=f"file or folder ({', '.join(FORMATS)}), - for standard input, or a data set of scikit-learn "
         f"({', '.join(SHIPPED)})",
@@ -60,18 +60,12 @@ class ClusterOptions(Assigning, ColumnOptions):
     save: str | None = option(
         "--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.skops)"
     )
-    order: float | str | None = option(
-        "--order", group=MODEL, parameter=True, type=order, help="order of the hypergraph: 2 to inf, or auto"
+    order: float | str | None = model_option("--order", type=order, help="order of the hypergraph: 2 to inf, or auto")
+    modelling: str | None = model_option(
+        "--modelling", choices=MODELLINGS, help="symmetric: whole orders, odd ones too"
     )
-    modelling: str | None = option(
-        "--modelling", group=MODEL, parameter=True, choices=MODELLINGS, help="symmetric: whole orders, odd ones too"
-    )
-    gamma: float | str | None = option(
-        "--gamma",
-        group=MODEL,
-        parameter=True,
-        type=number_or_word,
-        help="bandwidth of a kernel: a number, auto, median, scale",
+    gamma: float | str | None = model_option(
+        "--gamma", type=number_or_word, help="bandwidth of a kernel: a number, auto, median, scale"
     )
     affinity: str = option(
         "--affinity",
@@ -87,14 +81,10 @@ class ClusterOptions(Assigning, ColumnOptions):
         choices=METRICS,
         help="how neighborhoods measures distances: cosine for text, gower for tables with categories",
     )
-    degree: float | None = option("--degree", group=MODEL, parameter=True, type=float, help="of the polynomial kernel")
-    coef0: float | None = option(
-        "--coef0", group=MODEL, parameter=True, type=float, help="of the polynomial and sigmoid kernels"
-    )
-    n_neighbors: int | None = option(
+    degree: float | None = model_option("--degree", type=float, help="of the polynomial kernel")
+    coef0: float | None = model_option("--coef0", type=float, help="of the polynomial and sigmoid kernels")
+    n_neighbors: int | None = model_option(
         "--n-neighbors",
-        group=MODEL,
-        parameter=True,
         type=int,
         metavar="N",
         help=f"of neighborhoods (default: {NEIGHBORS}) and nearest_neighbors (default: {GRAPH_NEIGHBORS})",
@@ -106,25 +96,17 @@ class ClusterOptions(Assigning, ColumnOptions):
         choices=list(SWITCH),
         help="embedding rows of length 1 (default: auto, that is no for kernels and yes for the others)",
     )
-    gram: str | None = option(
-        "--gram", group=WORK, parameter=True, choices=GRAM_NAMES, help="how the kernel matrix is stored"
-    )
-    rank: int | str | None = option(
+    gram: str | None = work_option("--gram", choices=GRAM_NAMES, help="how the kernel matrix is stored")
+    rank: int | str | None = work_option(
         "--rank",
-        group=WORK,
-        parameter=True,
         type=whole_or("auto", "all"),
         metavar="N",
         help=f"landmarks of neighborhoods (auto: {LANDMARKS}; all: every distinct row) and nystroem, columns of "
         f"features (auto: {RANK})",
     )
-    precision: str | None = option("--precision", group=WORK, parameter=True, choices=PRECISIONS, help="of tiles")
-    device: str | None = option(
-        "--device",
-        group=WORK,
-        parameter=True,
-        metavar="NAME",
-        help="such as cuda: exact, on a GPU (needs biclique[gpu])",
+    precision: str | None = work_option("--precision", choices=PRECISIONS, help="of tiles")
+    device: str | None = work_option(
+        "--device", metavar="NAME", help="such as cuda: exact, on a GPU (needs biclique[gpu])"
     )
     dask: str | None = option(
         "--dask",
@@ -141,10 +123,9 @@ class ClusterOptions(Assigning, ColumnOptions):
             return self.metric == "gower"
         return self.affinity in KERNELS and KERNELS[self.affinity].takes_gaps
 
-    def check(self, table: str) -> None:
-        """Refuse, before any work, what cannot be done or written."""
+    def check(self) -> None:
         if self.dask is None or self.output is None or not is_folder(self.output):
-            self.check_labels(table)
+            super().check()
         if self.metric != METRICS[0] and self.affinity != NEIGHBORHOODS:
             raise ParameterError(
                 f"--metric {self.metric} is for --affinity neighborhoods, not {self.affinity}: leave one out."
@@ -154,12 +135,11 @@ class ClusterOptions(Assigning, ColumnOptions):
                 "--missing keep is for --metric gower and --affinity gower, and the others need every value: use "
                 "--missing drop, mean, median or indicator."
             )
-        with checked_output():
-            if self.save is not None:
-                check_target(self.save)
-                check_apart("model", self.save, table, self.output)
-            if self.report is not None:
-                check_page(self.report, table, self.output, self.save)
+        if self.save is not None:
+            check_target(self.save)
+            check_apart("model", self.save, self.table, self.output)
+        if self.report is not None:
+            check_page(self.report, self.table, self.output, self.save)
 
     def model(self, categories: list[int]) -> BicliqueSpectralClustering:
         """The estimator; ``categories`` are the columns of codes."""

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from biclique.cli.label_output import cluster_sizes
 from biclique.cli.options import (
     EDGE_LIST,
     MODEL,
     RAW,
-    WORK,
     Assigning,
     Command,
+    Json,
     Options,
-    checked_output,
+    check_apart,
+    model_option,
     number_or_word,
     option,
     output_file,
+    switch,
 )
-from biclique.cli.output import EXIT_OK, block, line, print_warnings
+from biclique.cli.output import line, print_output, print_sizes
+from biclique.cli.table_options import HEADER
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError
 from biclique.hypergraph.expansions import EXPANSIONS, SPLITTINGS
 from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
@@ -41,7 +44,7 @@ examples:
   biclique hypergraph info papers.csv --edge-column paper --vertex-column author
   biclique hypergraph convert papers.csv papers.json --vertex-column authors --separator ';'
 """
-HEADER = {"auto": None, "yes": True, "no": False}
+edge_option = partial(option, group=EDGE_LIST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,33 +54,27 @@ class EdgeList(Options):
     file: str = option(
         metavar="FILE", help="HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
     )
-    edge_column: str | None = option(
-        "--edge-column", group=EDGE_LIST, metavar="NAME", help="the edge that a line belongs to, such as paper"
+    edge_column: str | None = edge_option(
+        "--edge-column", metavar="NAME", help="the edge that a line belongs to, such as paper"
     )
-    vertex_column: str | None = option(
-        "--vertex-column",
-        group=EDGE_LIST,
-        metavar="NAME",
-        help="the vertices, which are clustered, such as author",
+    vertex_column: str | None = edge_option(
+        "--vertex-column", metavar="NAME", help="the vertices, which are clustered, such as author"
     )
-    weight_column: str | None = option(
+    weight_column: str | None = edge_option(
         "--weight-column",
-        group=EDGE_LIST,
         metavar="NAME",
         help="weights of the edges, the same in all lines of an edge, such as citations",
     )
-    separator: str | None = option(
+    separator: str | None = edge_option(
         "--separator",
-        group=EDGE_LIST,
         type=lambda text: text.replace("\\t", "\t"),
         metavar="TEXT",
         help="what stands between the names of a list in the vertices' column, such as ';' (or '\\t', a tab); in a "
         "file without named columns, between the vertices of a line",
     )
-    header: str = option(
+    header: str = edge_option(
         "--header",
         default="auto",
-        group=EDGE_LIST,
         choices=HEADER,
         help="whether the first line has the names of columns (default: auto, yes if columns are named; otherwise a "
         "line that looks like a header is refused)",
@@ -107,50 +104,39 @@ class ClusterOptions(Assigning, EdgeList):
         metavar="FILE",
         help=f"write one label per vertex to FILE ({', '.join(ENDINGS)}), such as labels.csv",
     )
-    expansion: str | None = option(
-        "--expansion",
-        group=MODEL,
-        parameter=True,
-        choices=[*EXPANSIONS, *SPLITTINGS],
-        help="how an edge becomes pairs, or what cutting it costs",
+    expansion: str | None = model_option(
+        "--expansion", choices=[*EXPANSIONS, *SPLITTINGS], help="how an edge becomes pairs, or what cutting it costs"
     )
-    order: float | str | None = option(
-        "--order",
-        group=MODEL,
-        parameter=True,
-        type=number_or_word,
-        help="2 to inf, such as 4; above 2, degrees are shrunk",
+    order: float | str | None = model_option(
+        "--order", type=number_or_word, help="2 to inf, such as 4; above 2, degrees are shrunk"
     )
-    row_normalize: bool | None = option(
-        "--no-row-normalize",
-        group=MODEL,
-        parameter=True,
-        action="store_false",
-        help="leave the rows of the embedding as they are",
+    row_normalize: bool | None = model_option(
+        "--no-row-normalize", action="store_false", help="leave the rows of the embedding as they are"
     )
-    largest_component: bool = option(
-        "--largest-component",
-        default=False,
-        group=MODEL,
-        action="store_true",
-        help="cluster the largest connected part only",
+    largest_component: bool = switch(
+        "--largest-component", group=MODEL, help="cluster the largest connected component only"
     )
+
+    def check(self) -> None:
+        if self.output is not None:
+            check_output(self.output, self.file)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(EdgeList):
     target: str = option(metavar="TARGET", help="file to write; its ending is its format, such as papers.json")
 
+    def check(self) -> None:
+        check_apart("output", self.target, self.file)
+        check_target(self.target)
+
 
 @dataclass(frozen=True, kw_only=True)
-class InfoOptions(EdgeList):
-    json: bool = option("--json", default=False, action="store_true", group=WORK, help="print JSON")
+class InfoOptions(Json, EdgeList):
+    pass
 
 
-def cluster(options: ClusterOptions) -> int:
-    if options.output is not None:
-        with checked_output():
-            check_output(options.output, options.file)
+def cluster(options: ClusterOptions) -> None:
     hypergraph = options.hypergraph()
     part, kept = hypergraph, np.arange(hypergraph.n_vertices)
     if options.largest_component:
@@ -179,17 +165,12 @@ def cluster(options: ClusterOptions) -> int:
         "normalized_cut": model.cut_,
         "distortion": model.distortion_,
         "seconds": seconds,
-        "clusters": [{"label": j, "vertices": int((labels == j).sum())} for j in range(options.n_clusters)],
+        "clusters": cluster_sizes(labels, options.n_clusters, "vertices"),
         "without_cluster": int((labels < 0).sum()),
         "output": options.output,
         "warnings": messages,
     }
-    if options.json:
-        block(json.dumps(result, indent=2, allow_nan=False))
-    elif not options.quiet:
-        print_warnings(messages)
-        _print(result)
-    return EXIT_OK
+    options.show(result, _print)
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -200,36 +181,19 @@ def _print(result: dict[str, Any]) -> None:
     )
     if result["distortion"] > 1:
         line(f"pairs charge at most {result['distortion']:.3g} times what cutting an edge costs")
-    line()
-    line(f"{'cluster':>7}  {'vertices':>8}  {'share':>7}")
-    sizes = {str(entry["label"]): entry["vertices"] for entry in result["clusters"]}
-    if result["without_cluster"]:
-        sizes["none"] = result["without_cluster"]
-    for label, vertices in sizes.items():
-        line(f"{label:>7}  {vertices:>8}  {vertices / result['vertices']:>7.1%}")
-    if result["output"]:
-        line()
-        line(f"labels written to {result['output']}")
+    print_sizes(result["clusters"], result["without_cluster"], "vertices")
+    print_output(result["output"])
 
 
-def convert(options: ConvertOptions) -> int:
-    if (
-        os.path.exists(options.target)
-        and os.path.exists(options.file)
-        and os.path.samefile(options.file, options.target)
-    ):
-        raise ParameterError(f"output {options.target} is the input itself: choose another name.")
-    with checked_output():
-        check_target(options.target)
+def convert(options: ConvertOptions) -> None:
     hypergraph = options.hypergraph()
     write_hypergraph(hypergraph, options.target)
     line(f"{options.target}: {_counted(_sizes(hypergraph))}")
     names = "names, " if ".hgr" in Path(options.target).suffixes else ""
     line(f"not kept, if there were any: {names}attributes and vertex weights of the source")
-    return EXIT_OK
 
 
-def info(options: InfoOptions) -> int:
+def info(options: InfoOptions) -> None:
     hypergraph = options.hypergraph()
     if hypergraph.n_vertices == 0:
         raise DataError(f"{options.file}: it has no vertices.")
@@ -246,15 +210,16 @@ def info(options: InfoOptions) -> int:
         "parts": parts[parts > 1].tolist(),
         "vertices_without_neighbours": int((parts == 1).sum()),
     }
-    if options.json:
-        block(json.dumps(facts, indent=2))
-        return EXIT_OK
-    line(f"{options.file}: {_counted(facts)}" + (", with repeated vertices" if facts["repeated_vertices"] else ""))
-    line(f"degrees {degrees.min():g} to {degrees.max():g}, median {np.median(degrees):g}")
-    shown = ", ".join(map(str, facts["parts"][:5])) + (", …" if len(facts["parts"]) > 5 else "")
+    options.show(facts, _print_info)
+
+
+def _print_info(facts: dict[str, Any]) -> None:
+    line(f"{facts['file']}: {_counted(facts)}" + (", with repeated vertices" if facts["repeated_vertices"] else ""))
+    degrees, parts = facts["degrees"], facts["parts"]
+    line(f"degrees {degrees['min']:g} to {degrees['max']:g}, median {degrees['median']:g}")
+    shown = ", ".join(map(str, parts[:5])) + (", …" if len(parts) > 5 else "")
     shown = f" ({shown} vertices)" if shown else ""
-    line(f"connected parts: {len(facts['parts'])}{shown}, {facts['vertices_without_neighbours']} alone")
-    return EXIT_OK
+    line(f"connected parts: {len(parts)}{shown}, {facts['vertices_without_neighbours']} alone")
 
 
 def _sizes(hypergraph: Hypergraph) -> dict[str, Any]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Any
@@ -14,8 +12,8 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from biclique import __version__
-from biclique.cli.options import Command, Options, option
-from biclique.cli.output import EXIT_OK, block, line
+from biclique.cli.options import Command, Json
+from biclique.cli.output import line
 from biclique.runtime.memory import format_bytes, free_memory, total_memory
 from biclique.runtime.threads import count_threads
 
@@ -36,16 +34,11 @@ examples:
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class InfoOptions(Options):
-    json: bool = option("--json", default=False, action="store_true", help="print JSON")
+def run(options: Json) -> None:
+    options.show(machine(), _print)
 
 
-def run(options: InfoOptions) -> int:
-    facts = machine()
-    if options.json:
-        block(json.dumps(facts, indent=2))
-        return EXIT_OK
+def _print(facts: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in facts["packages"].items())
     line(f"biclique {facts['biclique']}, Python {facts['python']}, {facts['system']}")
     line(f"packages: {versions}")
@@ -61,7 +54,6 @@ def run(options: InfoOptions) -> int:
         there = ", ".join(f"{name} {version or 'missing'}" for name, version in packages.items())
         missing = "" if all(packages.values()) else f" (pip install 'biclique[{extra}]')"
         line(f"extra {extra}: {there}{missing}")
-    return EXIT_OK
 
 
 def machine() -> dict[str, Any]:
@@ -122,4 +114,4 @@ def devices() -> list[str]:
         return [f"PyTorch cannot say ({error})"]
 
 
-add_to = Command(run, InfoOptions, "What this installation and this machine have.", EXAMPLES).add_to
+add_to = Command(run, Json, "What this installation and this machine have.", EXAMPLES).add_to

@@ -6,14 +6,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biclique import __version__
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.opened_tables import LazyTable, OpenedTable
-from biclique.exceptions import DataError, printable
+from biclique.cli.opened_tables import OpenedTable
+from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, printable, warn_user
 from biclique.tables.atomic_files import write_text
 from biclique.tables.frames import pandas
 from biclique.tables.text_form import TextForm
@@ -32,6 +33,22 @@ class Labels:
     labels: IntArray  # (n,)
     probabilities: FloatArray | None = None  # (n,)
 
+    @classmethod
+    def found(cls, model: Any, X: Any, kept: NDArray[np.bool_], labels: IntArray, *, append: bool) -> Self:
+        """The labels of the rows X, which are those of a table that are kept; with probabilities to append."""
+        full = np.full(len(kept), -1, dtype=np.int64)
+        full[kept] = labels
+        if not append:
+            return cls(full)
+        probabilities = np.full(len(kept), np.nan)
+        try:
+            if kept.any():
+                probabilities[kept] = np.asarray(model.predict_proba(X).max(axis=1))
+        except (BicliqueError, NotImplementedError, AttributeError) as error:
+            warn_user(f"probabilities are left out: {error}", BicliqueWarning)
+            return cls(full)
+        return cls(full, probabilities)
+
     def beside(self, frame: Any, start: int) -> Any:
         """Rows of the table from a number on, with their labels."""
         rows = slice(start, start + len(frame))
@@ -43,9 +60,12 @@ class Labels:
     def pieces(self, table: OpenedTable, ids: Sequence[str], append: bool) -> Iterator[Any]:
         """What is written, piece by piece."""
         start = 0
-        frames = table.written() if append else _numbered(len(self.labels))
-        if ids and not append:
+        if append:
+            frames = table.pieces(as_written=True)
+        elif ids:
             frames = (piece[list(ids)] for piece in table.pieces())
+        else:
+            frames = _numbered(len(self.labels))
         for frame in frames:
             yield self.beside(frame, start)
             start += len(frame)
@@ -71,6 +91,12 @@ def write_file(
         write_pieces(path, found.pieces(table, ids, append), form)
 
 
+def cluster_sizes(labels: IntArray, n_clusters: int, unit: str) -> list[dict[str, int]]:
+    """How many have each label; −1 is none."""
+    sizes = np.bincount(labels[labels >= 0], minlength=n_clusters)
+    return [{"label": label, unit: int(size)} for label, size in enumerate(sizes)]
+
+
 # A folder of parts
 
 
@@ -87,7 +113,7 @@ class Parts:
     paths: list[str]
 
     @classmethod
-    def opened(cls, output: str, table: LazyTable, settings: Mapping[str, Any]) -> Parts:
+    def opened(cls, output: str, table: OpenedTable, settings: Mapping[str, Any]) -> Parts:
         """A fresh folder, or that of the same run; ``settings`` are the options that labels depend on."""
         folder = Path(output).absolute()
         files = [[path, Path(path).stat().st_size, Path(path).stat().st_mtime_ns] for path in table.paths]
@@ -109,16 +135,16 @@ class Parts:
     def complete(self) -> bool:
         return all(Path(path).exists() for path in self.paths)
 
-    def write(self, found: Labels, table: LazyTable, ids: Sequence[str]) -> None:
+    def write(self, found: Labels, table: OpenedTable, ids: Sequence[str]) -> None:
         """The parts that are missing, each by the worker that reads its rows."""
-        start, tasks = 0, []
-        for path, part, length in zip(self.paths, table.frame.to_delayed(), table.lengths, strict=True):
-            own = Labels(found.labels[start : start + length])
-            if not Path(path).exists():
-                tasks.append(table.dask.delayed(_write_part)(path, part, list(ids), own, start))
+        start = 0
+        own: list[tuple[Any, ...] | None] = []
+        for path, length in zip(self.paths, table.lengths, strict=True):
+            labels = Labels(found.labels[start : start + length])
+            own.append(None if Path(path).exists() else (path, list(ids), labels, start))
             start += length
-        table.dask.compute(*tasks)
+        table.on_parts(_write_part, own)
 
 
-def _write_part(path: str, part: Any, ids: list[str], found: Labels, start: int) -> None:
+def _write_part(part: Any, path: str, ids: list[str], found: Labels, start: int) -> None:
     write_frame(path, found.beside(part[ids] if ids else _row_numbers(start, start + len(part)), 0))

@@ -1,31 +1,34 @@
-"""A table, opened once: whole in memory, or lazily through Dask if it does not fit or if its rows are on a cluster.
-
-What differs between the two is here and nowhere else.
-"""
+"""A table, opened once: whole in memory, or lazily through Dask if it does not fit or if its rows are on a cluster."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import Array, FloatArray, IntArray
 from biclique.datasets.paper import SHIPPED, load_shipped
-from biclique.exceptions import DataError, TableError, optional, printable
+from biclique.exceptions import Argument, BicliqueError, DataError, TableError, optional, printable
 from biclique.runtime.memory import free_memory
 from biclique.runtime.threads import count_threads
+from biclique.tables.atomic_files import files
 from biclique.tables.frames import as_frame, pandas
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import COPIES, find_format, open_lazily, read_frame, settle, size_of
 from biclique.tables.text_form import TextForm
 
+INPUT = "standard input"
+BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
+"""The first bytes of tables that are not text, with the endings of their names."""
 DASK = "a table larger than the memory and --dask need Dask: pip install 'biclique[dask]'"
 """The sentence about packages that are not installed."""
 SHOWN_ROWS = 20_000
@@ -34,42 +37,73 @@ CONNECT_SECONDS = 30
 """Seconds after which a scheduler counts as absent."""
 
 
-class OpenedTable(ABC):
+@dataclass
+class OpenedTable:
     """The columns of a table as numbers, booleans, dates and texts."""
 
-    streamed: bool
-    names: list[str]
-    """Of the columns."""
-    notes: tuple[str, ...]
-    """What may have been meant otherwise, such as a first line of numbers that could be names."""
+    frame: Any
+    """Of pandas, or of Dask."""
+    as_written: Any
+    """The same rows, the fields of a text file as they are written."""
+    paths: Sequence[str] = ()
+    """Files of a Dask frame."""
+    lengths: Sequence[int] = ()
+    """Rows of every partition of a Dask frame, once they are prepared."""
 
-    @abstractmethod
+    @property
+    def streamed(self) -> bool:
+        return bool(self.paths)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.frame.columns)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What may have been meant otherwise, such as a first line of numbers that could be names."""
+        return tuple(getattr(self.frame, "attrs", {}).get("notes", ()))
+
     def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
         """Fit the preparer; the rows as numbers, and which rows of the table these are."""
+        if not self.streamed:
+            return preparer.fit_rows(self.frame)
+        preparer.fit(self.frame)
+        kept = self.on_parts(_kept, [(preparer,)] * self.frame.npartitions)
+        self.lengths = [len(part) for part in kept]
+        X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
+        return X, np.concatenate(kept)
 
-    @abstractmethod
     def column(self, name: str) -> Any:
         """A column as a pandas series."""
+        column = self.frame[name]
+        return column.compute() if self.streamed else column
 
-    @abstractmethod
     def weights(self, values: FloatArray, X: Any) -> Any:
         """One number for each row of X, as ``fit`` takes them."""
+        return optional("dask.array", DASK).from_array(values, chunks=(X.chunks[0],)) if self.streamed else values
 
-    @abstractmethod
-    def pieces(self) -> Iterator[Any]:
+    def pieces(self, *, as_written: bool = False) -> Iterator[Any]:
         """The rows as pandas frames."""
+        frame = self.as_written if as_written else self.frame
+        return (part.compute() for part in frame.to_delayed()) if self.streamed else iter([frame])
 
-    @abstractmethod
-    def written(self) -> Iterator[Any]:
-        """The same pieces, the fields of a text file as they are written."""
-
-    @abstractmethod
     def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:
         """All rows that are kept, or some: their columns, their rows of X, and which rows of X these are."""
+        n = int(work.kept.sum())
+        if not self.streamed:
+            return self.frame[work.kept], np.asarray(work.X), np.arange(n)
+        numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
+        places, ends = np.flatnonzero(work.kept)[numbers], np.cumsum(self.lengths)
+        of_parts = np.split(places, np.searchsorted(places, ends[:-1]))
+        own = [(part - end + length,) for part, end, length in zip(of_parts, ends, self.lengths, strict=True)]
+        frame = pandas().concat(self.on_parts(_rows, own), ignore_index=True)
+        return frame, work.preparer.transform_rows(frame)[0], numbers
 
-    @abstractmethod
-    def constant(self, work: Work) -> list[str]:
-        """Columns of X with a single value, as far as they are known without another pass."""
+    def on_parts(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Sequence[Any]:
+        """``function(part, *arguments)`` of every partition, by the worker that reads it; none for None."""
+        dask = optional("dask", DASK)
+        parts = zip(self.frame.to_delayed(), arguments, strict=True)
+        return tuple(dask.compute(*(dask.delayed(function)(part, *own) for part, own in parts if own is not None)))
 
 
 @dataclass(frozen=True)
@@ -85,95 +119,7 @@ class Work:
     weights: Array | None  # of the rows that are kept
 
 
-@dataclass
-class HeldTable(OpenedTable):
-    """A pandas frame."""
-
-    frame: Any
-    as_written: Any
-    streamed = False
-
-    def __post_init__(self) -> None:
-        self.names = list(self.frame.columns)
-        self.notes = tuple(self.frame.attrs.get("notes", ()))
-
-    def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
-        return preparer.fit_rows(self.frame)
-
-    def column(self, name: str) -> Any:
-        return self.frame[name]
-
-    def weights(self, values: FloatArray, X: Any) -> Any:  # noqa: ARG002
-        return values
-
-    def pieces(self) -> Iterator[Any]:
-        yield self.frame
-
-    def written(self) -> Iterator[Any]:
-        yield self.as_written
-
-    def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:  # noqa: ARG002
-        frame = self.frame if work.kept.all() else self.frame[work.kept]
-        return frame, np.asarray(work.X), np.arange(len(frame))
-
-    def constant(self, work: Work) -> list[str]:
-        names = work.preparer.get_feature_names_out()
-        return [str(name) for name in names[np.ptp(work.X, axis=0) == 0]]
-
-
-@dataclass
-class LazyTable(OpenedTable):
-    """A Dask frame."""
-
-    frame: Any
-    as_written: Any
-    paths: list[str]
-    notes: tuple[str, ...] = ()
-    streamed = True
-
-    def __post_init__(self) -> None:
-        self.names = list(self.frame.columns)
-        self.dask = optional("dask", DASK)
-        self.lengths: list[int] = []
-        """Rows of every partition, once they are prepared."""
-
-    def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
-        preparer.fit(self.frame)
-        kept = self.dask.compute(*(self.dask.delayed(_kept)(preparer, part) for part in self.frame.to_delayed()))
-        self.lengths = [len(part) for part in kept]
-        X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
-        return X, np.concatenate(kept)
-
-    def column(self, name: str) -> Any:
-        return self.frame[name].compute()
-
-    def weights(self, values: FloatArray, X: Any) -> Any:
-        return optional("dask.array", DASK).from_array(values, chunks=(X.chunks[0],))
-
-    def pieces(self) -> Iterator[Any]:
-        return (part.compute() for part in self.frame.to_delayed())
-
-    def written(self) -> Iterator[Any]:
-        return (part.compute() for part in self.as_written.to_delayed())
-
-    def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:
-        n = int(work.kept.sum())
-        numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
-        places, start, tasks = np.flatnonzero(work.kept)[numbers], 0, []
-        for part, length in zip(self.frame.to_delayed(), self.lengths, strict=True):
-            own = places[np.searchsorted(places, start) : np.searchsorted(places, start + length)] - start
-            tasks.append(self.dask.delayed(_rows)(part, own))
-            start += length
-        frame = pandas().concat(self.dask.compute(*tasks), ignore_index=True)
-        return frame, work.preparer.transform_rows(frame)[0], numbers
-
-    def constant(self, work: Work) -> list[str]:
-        variances = getattr(work.preparer.scaler_, "var_", ())
-        scaled = [name for name in work.preparer.number_columns_ if work.preparer.kinds_[name] != "boolean"]
-        return [name for name, variance in zip(scaled, variances, strict=False) if variance == 0]
-
-
-def _kept(preparer: TablePreparer, part: Any) -> NDArray[np.bool_]:
+def _kept(part: Any, preparer: TablePreparer) -> NDArray[np.bool_]:
     return preparer.kept(part) if preparer.missing == "drop" else np.ones(len(part), dtype=bool)
 
 
@@ -194,7 +140,7 @@ def open_table(
     """
     if is_shipped(path):
         frame = _shipped(path.replace("-", "_"))
-        return HeldTable(frame, frame)
+        return OpenedTable(frame, frame)
     if dask:
         return _open_lazily(_files(path), form, texts, append)
     if not Path(path).suffix and not Path(path).exists():
@@ -204,9 +150,9 @@ def open_table(
         return _open_lazily([path], form, texts, append)
     if append and kind is not None and kind.is_text:
         as_written = read_frame(path, form, as_text=True)
-        return HeldTable(settle(as_written, form, texts=texts), as_written)
+        return OpenedTable(settle(as_written, form, texts=texts), as_written)
     frame = read_frame(path, form, texts=texts)
-    return HeldTable(frame, frame)
+    return OpenedTable(frame, frame)
 
 
 def is_shipped(name: str) -> bool:
@@ -234,18 +180,20 @@ def _files(pattern: str) -> list[str]:
     return [str(Path(file).absolute()) for file in sorted(found)]
 
 
-def _open_lazily(paths: Sequence[str], form: TextForm, texts: Collection[str], append: bool) -> LazyTable:
+def _open_lazily(paths: Sequence[str], form: TextForm, texts: Collection[str], append: bool) -> OpenedTable:
     parts = [_as_dask_frame(open_lazily(path, form, texts=texts)) for path in paths]
     for path, part in zip(paths, parts, strict=True):
         if list(part.columns) != list(parts[0].columns):
             raise TableError(f"{printable(path)}: has other columns than {printable(paths[0])}; take them apart.")
-    notes = tuple(getattr(parts[0], "attrs", {}).get("notes", ()))
-    frame = optional("dask.dataframe", DASK).concat(parts) if len(parts) > 1 else parts[0]
+    frame = parts[0]
+    if len(parts) > 1:
+        frame = optional("dask.dataframe", DASK).concat(parts)
+        frame.attrs = {"notes": getattr(parts[0], "attrs", {}).get("notes", ())}
     kind = find_format(paths[0])
     as_written = frame
     if append and len(paths) == 1 and kind is not None and kind.is_text:
         as_written = open_lazily(paths[0], form, texts=list(frame.columns))
-    return LazyTable(frame, as_written, list(paths), notes)
+    return OpenedTable(frame, as_written, paths)
 
 
 def _as_dask_frame(collection: Any) -> Any:
@@ -254,6 +202,32 @@ def _as_dask_frame(collection: Any) -> Any:
         return collection
     names = [str(j) for j in range(collection.shape[1])]
     return optional("dask.dataframe", DASK).from_dask_array(collection, columns=names)
+
+
+@contextmanager
+def table_file(name: str) -> Iterator[str]:
+    """The file of a table: a copy of standard input for ``-``, which is removed afterwards."""
+    if name != "-":
+        yield name
+        return
+    stream: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
+    if stream is None or sys.stdin.isatty():
+        raise TableError(f"{INPUT}: there is no table in it: send one, as in biclique cluster - -k 3 < table.csv.")
+    beginning = stream.read(4)
+    path = files.name(Path(tempfile.gettempdir()), BEGINNINGS.get(beginning, ".csv"))
+    try:
+        path.touch(0o600, exist_ok=False)
+        with path.open("wb") as file:
+            file.write(beginning)
+            shutil.copyfileobj(stream, file)
+        yield str(path)
+    except BicliqueError as error:
+        error.args = tuple(
+            part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args
+        )
+        raise
+    finally:
+        files.remove(path)
 
 
 # A cluster
@@ -266,22 +240,22 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
         yield
         return
     distributed = optional("distributed", DASK)
-    if where == "local":
-        workers = count_threads(jobs)
-        with (
-            distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
-            ) as cluster,
-            distributed.Client(cluster),
-        ):
-            yield
-        return
-    try:
-        client = distributed.Client(where, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, ImportError) as error:
-        raise DataError(
-            f"--dask {printable(where)}: no Dask scheduler answers there ({error}): give its address, such as "
-            "tcp://10.0.0.1:8786, or local."
-        ) from error
-    with client:
+    with ExitStack() as stack:
+        if where == "local":
+            cluster = distributed.LocalCluster(
+                n_workers=count_threads(jobs),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=50,
+            )
+            where = stack.enter_context(cluster)
+        try:
+            client = distributed.Client(where, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError, ImportError) as error:
+            raise DataError(
+                f"--dask {printable(where)}: no Dask scheduler answers there ({error}): give its address, such as "
+                "tcp://10.0.0.1:8786, or local."
+            ) from error
+        stack.enter_context(client)
         yield

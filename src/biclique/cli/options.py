@@ -7,6 +7,7 @@ have none but its own.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -15,12 +16,12 @@ from argparse import SUPPRESS
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
-from biclique.cli.output import EXIT_CODES, STDOUT
-from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, DataError, ParameterError
+from biclique.cli.output import EXIT_CODES, STDOUT, block, print_warnings
+from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, ParameterError
 from biclique.progress import PLAIN_SECONDS
 from biclique.spectral.assign import ASSIGNERS
 from biclique.tables.atomic_files import is_stream
@@ -68,6 +69,12 @@ def option(
     )
 
 
+switch = partial(option, default=False, action="store_true")
+table_option = partial(option, group=TABLE)
+model_option = partial(option, group=MODEL, parameter=True)
+work_option = partial(option, group=WORK, parameter=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What was asked for: read once, never changed."""
@@ -81,6 +88,9 @@ class Options:
         names = {one.name for one in fields(cls)}
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         return cls(**{name: value for name, value in values.items() if name in names})
+
+    def check(self) -> None:
+        """Refuse, before any work, what cannot be done or written."""
 
     @property
     def command(self) -> str:
@@ -129,16 +139,40 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Printing(Options):
-    """What is printed."""
-
-    json: bool = option("--json", default=False, group=WORK, action="store_true", help="print the result as JSON")
-    quiet: bool = option("-q", "--quiet", default=False, group=WORK, action="store_true", help="print errors only")
+class Quiet(Options):
+    quiet: bool = switch("-q", "--quiet", group=WORK, help="print errors only")
 
     @property
     def verbose(self) -> int:
         """Of estimators: on a terminal a bar, elsewhere a line in so many seconds."""
         return 0 if self.quiet else PLAIN_SECONDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Json(Options):
+    json: bool = switch("--json", group=WORK, help="print the result as JSON")
+
+    def show(self, facts: dict[str, Any], in_lines: Callable[[dict[str, Any]], None]) -> None:
+        """Print the facts as JSON or in lines."""
+        if self.json:
+            block(json.dumps(facts, indent=2, allow_nan=False))
+        else:
+            in_lines(facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing(Json, Quiet):
+    """A result, with the warnings among its facts."""
+
+    def show(self, facts: dict[str, Any], in_lines: Callable[[dict[str, Any]], None]) -> None:
+        if self.quiet and not self.json:
+            return
+        if not self.json:
+            print_warnings(facts["warnings"])
+        super().show(facts, in_lines)
+
+
+# Values
 
 
 def number_or_word(text: str) -> float | str:
@@ -182,21 +216,13 @@ def order(text: str) -> float | str:
 class Assigning(Printing):
     """From the embedding to labels, and threads: the same for tables and hypergraphs."""
 
-    assign_labels: str | None = option(
-        "--assign-labels", group=MODEL, parameter=True, choices=ASSIGNERS, help="from the embedding to labels"
+    assign_labels: str | None = model_option("--assign-labels", choices=ASSIGNERS, help="from the embedding to labels")
+    n_init: int | None = model_option("--n-init", type=int, metavar="N", help="starts of k-means")
+    random_state: int = model_option("--seed", default=0, type=seed, help="of everything random (default: 0)")
+    eigen_tol: float | str | None = work_option(
+        "--tol", type=number_or_word, help="of eigenpairs, relative to the eigengap"
     )
-    n_init: int | None = option(
-        "--n-init", group=MODEL, parameter=True, type=int, metavar="N", help="starts of k-means"
-    )
-    random_state: int = option(
-        "--seed", group=MODEL, parameter=True, default=0, type=seed, help="of everything random (default: 0)"
-    )
-    eigen_tol: float | str | None = option(
-        "--tol", group=WORK, parameter=True, type=number_or_word, help="of eigenpairs, relative to the eigengap"
-    )
-    n_jobs: int | None = option(
-        "--jobs", group=WORK, parameter=True, type=int, metavar="N", help="threads (default: every core)"
-    )
+    n_jobs: int | None = work_option("--jobs", type=int, metavar="N", help="threads (default: every core)")
 
 
 def check_apart(what: str, path: str, *others: str | None) -> None:
@@ -204,16 +230,7 @@ def check_apart(what: str, path: str, *others: str | None) -> None:
     for other in filter(None, () if is_stream(path) else others):
         same = os.path.realpath(path) == os.path.realpath(other)
         if same or (os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)):
-            raise DataError(f"{what} {path} is another file of this command: choose another name.")
-
-
-@contextmanager
-def checked_output() -> Iterator[None]:
-    """What is wrong with the name of an output is wrong with an option: exit code 2."""
-    try:
-        yield
-    except DataError as error:
-        raise ParameterError(*error.args) from error
+            raise ParameterError(f"{what} {path} is another file of this command: choose another name.")
 
 
 # Commands
@@ -223,9 +240,9 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 
 @dataclass(frozen=True)
 class Command(Generic[O]):
-    """A word after ``biclique``: its options, and what it does;"""
+    """A word after ``biclique``: its options, and what it does."""
 
-    run: Callable[[O], int]
+    run: Callable[[O], int | None]
     options: type[O]
     description: str
     examples: str

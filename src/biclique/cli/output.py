@@ -71,6 +71,24 @@ def print_warnings(messages: list[str]) -> None:
         line(f"biclique: warning: {message}", sys.stderr)
 
 
+def print_sizes(clusters: list[dict[str, int]], without: int, unit: str) -> None:
+    """A line for every cluster, and one for what is in none."""
+    line()
+    line(f"{'cluster':>7}  {unit:>8}  {'share':>7}")
+    sizes = {str(cluster["label"]): cluster[unit] for cluster in clusters}
+    if without:
+        sizes["none"] = without
+    for label, size in sizes.items():
+        line(f"{label:>7}  {size:>8}  {size / sum(sizes.values()):>7.1%}")
+
+
+def print_output(output: str | None) -> None:
+    """Where the labels are, if they were written."""
+    if output is not None:
+        line()
+        line(f"labels written to {'standard output' if output == STDOUT else output}")
+
+
 def fail(message: str, code: int) -> int:
     """Say in one line what went wrong."""
     with suppress(OSError, ValueError):

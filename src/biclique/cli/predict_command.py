@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
-from biclique.cli.label_output import Labels, write_file
-from biclique.cli.opened_tables import open_table
-from biclique.cli.options import WORK, Command, Printing, check_apart, checked_output, option
-from biclique.cli.output import EXIT_OK, block, line, print_warnings
-from biclique.cli.saved_models import id_names, possible_ids, rows_of, written_as_fitted
-from biclique.cli.standard_streams import shown_output, table_file
+from biclique.cli.label_output import Labels, cluster_sizes, write_file
+from biclique.cli.opened_tables import table_file
+from biclique.cli.options import WORK, Command, Printing, check_apart, option
+from biclique.cli.output import line, print_output, print_sizes
+from biclique.cli.saved_models import opened_as_fitted, rows_of
 from biclique.cli.table_options import Labelling, SavedModel
-from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, ParameterError, printable, warn_user
+from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.models.saving import load_with_notes
 from biclique.progress import format_seconds
 from biclique.tables.writing import check_output
@@ -38,59 +36,63 @@ examples:
 class PredictOptions(Printing, Labelling, SavedModel):
     n_jobs: int | None = option("--jobs", group=WORK, type=int, metavar="N", help="threads (default: every core)")
 
+    def check(self) -> None:
+        super().check()
+        if self.output is not None:
+            check_apart("output", self.output, self.model)
 
-def run(options: PredictOptions) -> int:
-    with table_file(options.table) as path:
-        return _predict(options, path)
 
-
-def _predict(options: PredictOptions, path: str) -> int:
-    options.check_labels(path)
-    if options.output is not None:
-        with checked_output():
-            check_apart("output", options.output, options.model)
+def run(options: PredictOptions) -> None:
     start = time.perf_counter()
     model, notes = load_with_notes(options.model)
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
-    taken = options.taken_from(notes)
-    with written_as_fitted(taken), options.caught_messages() as messages:
-        form = options.form(taken)
-        table = open_table(path, form, texts=possible_ids(options, notes), append=options.append)
-        ids = id_names(options, notes, table.names)
+    with options.caught_messages() as messages, table_file(options.table) as path:
+        labels = _predict(options, model, notes, path)
+    result = {
+        "model": options.model,
+        "table": printable(options.shown_table),
+        "rows": len(labels),
+        "without_label": int((labels < 0).sum()),
+        "seconds": time.perf_counter() - start,
+        "clusters": cluster_sizes(labels, _n_clusters(model), "rows"),
+        "output": options.output,
+        "warnings": messages,
+    }
+    options.show(result, _print)
+
+
+def _predict(options: PredictOptions, model: BaseEstimator, notes: Mapping[str, Any], path: str) -> IntArray:
+    """The label of every row, which are written too."""
+    with opened_as_fitted(options, notes, path, append=options.append) as (table, ids, form):
         if options.output and len(ids) > 1:
             check_output(options.output, several=True)
         found = [_labels(options, model, piece, ids) for piece in table.pieces()]
         labels = np.concatenate([one.labels for one in found])
         if not len(labels):
             raise DataError(f"{options.shown_table}: the table has no rows.")
-        probabilities = None
-        if options.append and all(one.probabilities is not None for one in found):
-            probabilities = np.concatenate([one.probabilities for one in found if one.probabilities is not None])
         if options.output:
-            write_file(options.output, Labels(labels, probabilities), table, ids, form, append=options.append)
-    _print(options, labels, _n_clusters(model, labels), messages, time.perf_counter() - start)
-    return EXIT_OK
+            probabilities = [one.probabilities for one in found if one.probabilities is not None]
+            complete = len(probabilities) == len(found)
+            every = Labels(labels, np.concatenate(probabilities) if complete else None)
+            write_file(options.output, every, table, ids, form, append=options.append)
+    return labels
 
 
-def _n_clusters(model: BaseEstimator, found: IntArray) -> int:
+def _n_clusters(model: BaseEstimator) -> int:
     last = model[-1] if isinstance(model, Pipeline) else model
     known = getattr(last, "n_clusters_", getattr(last, "n_clusters", 0))
-    return max(int(found.max(initial=-1)) + 1, known if isinstance(known, int) else 0)
+    return known if isinstance(known, int) else 0
 
 
 def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str]) -> Labels:
     """The label of every row of a frame, −1 for none; with probabilities for ``--append``."""
     X, kept, rest = rows_of(model, frame, ids, options.drop_missing)
-    labels = np.full(len(kept), -1, dtype=np.int64)
-    probabilities = np.full(len(kept), np.nan)
-    if not kept.any():
-        return Labels(labels, probabilities)
     for one in rest if isinstance(rest, Pipeline) else [rest]:
         if options.n_jobs is not None and "n_jobs" in one.get_params(deep=False):
             one.set_params(n_jobs=options.n_jobs)
     try:
-        labels[kept] = rest.predict(X)
+        labels = rest.predict(X) if kept.any() else np.empty(0, dtype=np.int64)
     except BicliqueError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, FloatingPointError) as error:
@@ -98,42 +100,14 @@ def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequ
         raise DataError(
             f"{options.model}: its parts do not make a model ({type(error).__name__}: {error}): save it again."
         ) from error
-    if options.append:
-        try:
-            probabilities[kept] = rest.predict_proba(X).max(axis=1)
-        except (BicliqueError, NotImplementedError, AttributeError) as error:
-            warn_user(f"probabilities are left out: {error}", BicliqueWarning)
-            return Labels(labels)
-    return Labels(labels, probabilities)
+    return Labels.found(rest, X, kept, labels, append=options.append)
 
 
-def _print(options: PredictOptions, labels: IntArray, n_clusters: int, messages: list[str], seconds: float) -> None:
-    name = printable(options.shown_table)
-    sizes = np.bincount(labels[labels >= 0], minlength=n_clusters).tolist()
-    without = int((labels < 0).sum())
-    result = {
-        "model": options.model,
-        "table": name,
-        "rows": len(labels),
-        "without_label": without,
-        "seconds": seconds,
-        "clusters": [{"label": j, "rows": rows} for j, rows in enumerate(sizes)],
-        "output": options.output,
-        "warnings": messages,
-    }
-    if options.json:
-        block(json.dumps(result, indent=2))
-    elif not options.quiet:
-        print_warnings(messages)
-        line(f"{name}: {len(labels)} rows labelled by {options.model} in {format_seconds(seconds)}")
-        line()
-        line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}")
-        shown = {**{str(j): rows for j, rows in enumerate(sizes)}, **({"none": without} if without else {})}
-        for label, rows in shown.items():
-            line(f"{label:>7}  {rows:>8}  {rows / len(labels):>7.1%}")
-        if options.output:
-            line()
-            line(f"labels written to {shown_output(options.output)}")
+def _print(result: dict[str, Any]) -> None:
+    seconds = format_seconds(result["seconds"])
+    line(f"{result['table']}: {result['rows']} rows labelled by {result['model']} in {seconds}")
+    print_sizes(result["clusters"], result["without_label"], "rows")
+    print_output(result["output"])
 
 
 add_to = Command(

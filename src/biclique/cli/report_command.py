@@ -12,14 +12,14 @@ from sklearn.pipeline import Pipeline
 
 from biclique.cli.cluster_command import row_names
 from biclique.cli.cluster_options import check_page
-from biclique.cli.options import WORK, Command, checked_output, option
-from biclique.cli.output import EXIT_OK, line, print_warnings
-from biclique.cli.saved_models import id_names, number_columns, possible_ids, rows_of, written_as_fitted
+from biclique.cli.opened_tables import table_file
+from biclique.cli.options import Command, Quiet, option
+from biclique.cli.output import line, print_warnings
+from biclique.cli.saved_models import number_columns, opened_as_fitted, rows_of
 from biclique.cli.table_options import SavedModel, TableOptions
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, MemoryLimitError
 from biclique.models.saving import load_with_notes
-from biclique.tables.reading import read_frame
 
 EXAMPLES = """\
 examples:
@@ -29,20 +29,20 @@ examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(TableOptions, SavedModel):
+class ReportOptions(Quiet, TableOptions, SavedModel):
     output: str | None = option(
         "-o", "--output", metavar="FILE", help="page to write (default: TABLE with the ending .html)"
     )
-    quiet: bool = option("-q", "--quiet", default=False, group=WORK, action="store_true", help="print errors only")
 
     @property
     def page(self) -> str:
         return self.output or str(Path(self.table).with_suffix(".html"))
 
+    def check(self) -> None:
+        check_page(self.page, self.table, self.model)
 
-def run(options: ReportOptions) -> int:
-    with checked_output():
-        check_page(options.page, options.table, options.model)
+
+def run(options: ReportOptions) -> None:
     model, notes = load_with_notes(options.model)
     last = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(last, BicliqueSpectralClustering):
@@ -50,11 +50,14 @@ def run(options: ReportOptions) -> int:
             f"{options.model} holds a {type(last).__name__}: reports are for BicliqueSpectralClustering, alone or at "
             "the end of a pipeline."
         )
-    taken = options.taken_from(notes)
-    with written_as_fitted(taken), options.caught_messages() as messages:
-        frame = read_frame(options.table, options.form(taken), texts=possible_ids(options, notes))
-        ids = id_names(options, notes, list(frame.columns))
-        X, kept, rest = rows_of(model, frame, ids, options.drop_missing)
+    with (
+        options.caught_messages() as messages,
+        table_file(options.table) as path,
+        opened_as_fitted(options, notes, path) as (table, ids, _),
+    ):
+        if table.streamed:
+            raise MemoryLimitError(f"{options.shown_table}: a report needs the whole table in memory: take fewer rows.")
+        X, kept, rest = rows_of(model, table.frame, ids, options.drop_missing)
         if isinstance(rest, Pipeline) and len(rest) > 1:
             X = np.asarray(rest[:-1].transform(X))
         if not kept.all():
@@ -63,17 +66,16 @@ def run(options: ReportOptions) -> int:
         last.report(
             X,
             options.page,
-            table=frame[kept].drop(columns=ids),
-            used=_used(model, frame, ids),
-            ids=row_names(frame[kept], ids, np.flatnonzero(kept)),
-            title=Path(options.table).name,
+            table=table.frame[kept].drop(columns=ids),
+            used=_used(model, table.frame, ids),
+            ids=row_names(table.frame[kept], ids, np.flatnonzero(kept)),
+            title=Path(options.shown_table).name,
             command=options.command,
             notes=messages,
         )
     if not options.quiet:
         print_warnings(messages)
         line(f"report written to {options.page}")
-    return EXIT_OK
 
 
 def _used(model: BaseEstimator, frame: Any, ids: list[str]) -> list[str]:

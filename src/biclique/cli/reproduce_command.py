@@ -7,9 +7,8 @@ import sys
 from dataclasses import dataclass
 
 from biclique.cli import signals
-from biclique.cli.options import Command, Options, option
-from biclique.cli.output import EXIT_OK, EXIT_SIGNAL, block, line
-from biclique.progress import PLAIN_SECONDS
+from biclique.cli.options import Command, Quiet, option, switch
+from biclique.cli.output import EXIT_SIGNAL, block, line
 from biclique.reproduce.everything import TARGETS, reproduce
 from biclique.reproduce.printed import DATA
 
@@ -24,18 +23,15 @@ examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(Options):
+class ReproduceOptions(Quiet):
     target: str = option(metavar="TARGET", choices=list(TARGETS), help=", ".join(TARGETS))
     data: tuple[str, ...] = option("--data", default=DATA, nargs="+", choices=DATA, help="data sets (default: all)")
     data_home: str | None = option("--data-home", metavar="FOLDER", help="where the data sets lie")
     out: str = option("--out", default="reproduction", metavar="FOLDER", help="(default: reproduction)")
-    quick: bool = option(
-        "--quick", default=False, action="store_true", help="fewer repeats, orders and sequences: minutes"
-    )
-    resume: bool = option("--resume", default=False, action="store_true", help="go on with the run in FOLDER")
+    quick: bool = switch("--quick", help="fewer repeats, orders and sequences: minutes")
+    resume: bool = switch("--resume", help="go on with the run in FOLDER")
     jobs: int = option("--jobs", default=1, type=int, metavar="N", help="processes (default: 1)")
     page: str | None = option("--page", metavar="FILE", help="also write the whole page to FILE, its figures beside it")
-    quiet: bool = option("-q", "--quiet", default=False, action="store_true", help="print errors only")
 
     @property
     def repeated_by(self) -> str:
@@ -48,7 +44,7 @@ class ReproduceOptions(Options):
         return " ".join(words)
 
 
-def run(options: ReproduceOptions) -> int:
+def run(options: ReproduceOptions) -> int | None:
     try:
         tables = reproduce(
             options.target,
@@ -60,11 +56,11 @@ def run(options: ReproduceOptions) -> int:
             jobs=options.jobs,
             page=options.page,
             command=options.repeated_by,
-            verbose=0 if options.quiet else PLAIN_SECONDS,
+            verbose=options.verbose,
         )
     except KeyboardInterrupt:
-        signals.listen_no_more()
-        number = signals.came() or signal.SIGINT
+        signals.Heard.listening = False
+        number = signals.Heard.number or signal.SIGINT
         word = signals.WORDS[number]
         line(f"biclique: {word}; finished cells are kept in {options.out}, go on with --resume", sys.stderr)
         return EXIT_SIGNAL + number
@@ -72,7 +68,7 @@ def run(options: ReproduceOptions) -> int:
         for table in tables.values():
             block(table.markdown())
         line(f"tables, records and any figures are in {options.out}")
-    return EXIT_OK
+    return None
 
 
 add_to = Command(

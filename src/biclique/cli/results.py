@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.opened_tables import Work
 from biclique.cli.options import Printing
-from biclique.cli.output import block, line, print_warnings
-from biclique.cli.standard_streams import shown_output
+from biclique.cli.output import line, print_output
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import printable
 from biclique.progress import format_seconds
@@ -30,13 +28,11 @@ NAME_WIDTH = 24
 
 def print_result(options: Printing, result: dict[str, Any], model: BicliqueSpectralClustering) -> None:
     """The result as the options ask for."""
-    if options.json:
-        block(json.dumps(result, indent=2))
-    elif not options.quiet:
-        error = "" if model.approximation_ is None else str(model.approximation_)
-        # How close the approximation is, is said once: by our own line.
-        print_warnings([text for text in result["warnings"] if not error or error not in text])
-        _print(result, error, model.approximation_ is None or model.approximation_.counts_as_exact)
+    error = "" if model.approximation_ is None else str(model.approximation_)
+    if error and not options.json:  # how close the approximation is, is said once: by our own line
+        result["warnings"] = [text for text in result["warnings"] if error not in text]
+    exact = model.approximation_ is None or model.approximation_.counts_as_exact
+    options.show(result, lambda facts: _print(facts, error, exact))
 
 
 def facts_of(
@@ -147,9 +143,7 @@ def _print(result: dict[str, Any], error: str, exact: bool) -> None:
         before, *steps = result["cut_history"]
         line()
         line(f"normalised cut {before:.6f} after k-means, {[before, *steps][-1]:.6f} after {len(steps)} more steps")
-    if result["output"]:
-        line()
-        line(f"labels written to {shown_output(result['output'])}")
+    print_output(result["output"])
     if result["report"]:
         line(f"report written to {result['report']}")
     if result["saved"]:

@@ -59,28 +59,20 @@ biclique COMMAND --help has every option and examples;
 commands: {", ".join(COMMANDS)}."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """The exit code. Wrong options and --help raise SystemExit, as argparse does."""
-    before = signals.listen()
-    try:
-        return _guarded(arguments)
-    finally:
-        signals.restore(before)
+def run(arguments: Sequence[str], *, alone: bool = False) -> int:
+    """The exit code. Wrong options and --help raise SystemExit, as argparse does.
 
-
-def run_process() -> int:
-    """``run`` as the only thing that this process does: nothing that comes later can spoil its exit code."""
-    signals.listen()
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:  # closed: the next file that is opened must not become standard output
-            os.open(os.devnull, os.O_RDWR)
-    try:
-        code = _guarded(sys.argv[1:])
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else EXIT_FAILURE
-    signals.ignore()
+    ``alone``: as the only thing that this process does, so that nothing that comes later can spoil its exit code.
+    """
+    with signals.listening(alone=alone):
+        if not alone:
+            return _guarded(arguments)
+        for number in range(3):
+            try:
+                os.fstat(number)
+            except OSError:  # closed: the next file that is opened must not become standard output
+                os.open(os.devnull, os.O_RDWR)
+        code = _guarded(arguments)
     if code > EXIT_SIGNAL:
         os._exit(code)  # threads may be in the middle of a product: wait for none
     return code
@@ -97,7 +89,7 @@ def _guarded(arguments: Sequence[str]) -> int:
         except SystemExit:
             raise
         except BaseException as error:
-            signals.listen_no_more()
+            signals.Heard.listening = False
             code = _explain(error)
             if code < EXIT_SIGNAL:  # a reader that was interrupted may read no more
                 _flush_or_drop()
@@ -109,12 +101,11 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
         block(OVERVIEW)
         return EXIT_OK
     given = vars(make_parser(arguments[0]).parse_args(arguments))
-    from biclique.exceptions import BicliqueError
+    from biclique.exceptions import BicliqueError, DataError, ParameterError
     from biclique.progress import start_clock
     from biclique.tables.atomic_files import files
 
     files.placed = files.partial = None
-
     start_clock()
     command = given.pop("chosen")
     options = command.options.read(given | {"arguments": tuple(arguments)})
@@ -123,7 +114,11 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
     to_stdout = getattr(options, "output", None) == STDOUT
     with redirect_stdout(sys.stderr if to_stdout else sys.stdout):  # labels go to standard output alone
         try:
-            return int(command.run(options))
+            try:
+                options.check()
+            except DataError as error:  # a wrong name of an output is a wrong option
+                raise ParameterError(*error.args) from error
+            return command.run(options) or EXIT_OK
         except BicliqueError as error:
             error.args = (options.explained(error),)
             raise
@@ -190,7 +185,7 @@ def _flush_or_drop() -> None:
 
 def _explain(error: BaseException) -> int:
     """Say what went wrong, and return the exit code."""
-    number = signals.came() or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
+    number = signals.Heard.number or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
     written = _written()
     if number is not None:  # an import that is interrupted can raise anything
         return fail(f"{signals.WORDS[number]}; {written or 'nothing was written'}", EXIT_SIGNAL + number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,18 +13,31 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
-from biclique.cli.table_options import TableOptions, possible_names
+from biclique.cli.opened_tables import OpenedTable, open_table
+from biclique.cli.table_options import TEXT_CHOICES, TableOptions, possible_names
 from biclique.exceptions import DataError, TableError
 from biclique.tables.frames import kind_of, numbers_of
 from biclique.tables.preparer import TablePreparer
+from biclique.tables.text_form import TextForm
 from biclique.tables.used_columns import name_of
 
 
 @contextmanager
-def written_as_fitted(taken: Mapping[str, str]) -> Iterator[None]:
-    """An error about a text file names what was taken from the table of the fit."""
+def opened_as_fitted(
+    options: TableOptions, notes: Mapping[str, Any], path: str, *, append: bool = False
+) -> Iterator[tuple[OpenedTable, list[str], TextForm]]:
+    """A table, its columns of ids and how it is written: by the options, else as the table of the fit.
+
+    An error in the block names what was taken from the fit.
+    """
+    taken = _taken(options, notes)
+    known = notes.get("id")
+    known = known if isinstance(known, list) else [known]
     try:
-        yield
+        form = options.form(taken)
+        table = open_table(path, form, texts=possible_names(options.id) or known, append=append)
+        found = [name for name in table.names if name in known]
+        yield table, options.names("id", table.names) if options.id else found, form
     except DataError as error:
         if not taken:
             raise
@@ -36,19 +49,20 @@ def written_as_fitted(taken: Mapping[str, str]) -> Iterator[None]:
         ) from error
 
 
-def possible_ids(options: TableOptions, notes: Mapping[str, Any]) -> list[str]:
-    """Columns that may name the rows: those of ``--id``, else those of the fit."""
-    noted = notes.get("id")
-    known = noted if isinstance(noted, list) else [noted]
-    return possible_names(options.id) if options.id else [name for name in known if isinstance(name, str)]
+def _taken(options: TableOptions, notes: Mapping[str, Any]) -> dict[str, str]:
+    """How the table of the fit was written, as far as options do not say otherwise.
 
-
-def id_names(options: TableOptions, notes: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
-    """The columns that name the rows: those of ``--id``, or those of the fit that the table has too."""
-    if options.id:
-        return options.names("id", columns)
-    known = possible_ids(options, notes)
-    return [name for name in columns if name in known]
+    What is no value of such an option is left alone: the file of a model may come from anybody.
+    """
+    noted = notes.get("text")
+    noted = noted if isinstance(noted, Mapping) else {}
+    return {
+        name: noted[name]
+        for name, choices in TEXT_CHOICES.items()
+        if name not in options.written
+        and isinstance(noted.get(name), str)
+        and (noted[name] in choices or name == "encoding")
+    }
 
 
 def rows_of(

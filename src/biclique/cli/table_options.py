@@ -8,20 +8,19 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
-from biclique.cli.options import TABLE, Options, checked_output, option, output_file
-from biclique.cli.standard_streams import INPUT
-from biclique.datasets.paper import SHIPPED
+from biclique.cli.opened_tables import INPUT
+from biclique.cli.options import Options, option, output_file, switch, table_option
 from biclique.exceptions import ParameterError, printable
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import CHOICES, TablePreparer
-from biclique.tables.reading import find_format
 from biclique.tables.text_form import DATE_ORDERS, TextForm
 from biclique.tables.used_columns import absent_column
 from biclique.tables.writing import ENDINGS, check_output
 
+names_option = partial(table_option, default=(), action="append", metavar="NAME")
 SEVERAL = "several: NAME,NAME or the option again"
 HEADER = {"auto": None, "yes": True, "no": False}
 TEXT_CHOICES = {"header": tuple(HEADER), "decimal": (".", ","), "date_order": DATE_ORDERS, "encoding": ()}
@@ -33,9 +32,7 @@ class SavedModel(Options):
     """A model for the rows of a table."""
 
     model: str = option(metavar="MODEL", help="file that --save or biclique.save wrote, such as model.skops")
-    drop_missing: bool = option(
-        "--drop-missing", default=False, action="store_true", help="leave out rows with missing values"
-    )
+    drop_missing: bool = switch("--drop-missing", help="leave out rows with missing values")
 
     def in_words(self, text: str) -> str:
         return super().in_words(text.replace("missing='drop'", "drop_missing=True"))
@@ -46,30 +43,21 @@ class TableOptions(Options):
     """A table, the columns that name its rows, and how it is written if it is a text file."""
 
     table: str = option(metavar="TABLE", help="table of rows, with the columns of the fit; - for standard input")
-    id: tuple[str, ...] = option(
-        "--id",
-        group=TABLE,
-        default=(),
-        action="append",
-        metavar="NAME",
-        help=f"column that names the rows: left out, written beside the labels ({SEVERAL})",
+    id: tuple[str, ...] = names_option(
+        "--id", help=f"column that names the rows: left out, written beside the labels ({SEVERAL})"
     )
-    header: str | None = option(
+    header: str | None = table_option(
         "--header",
-        group=TABLE,
         choices=TEXT_CHOICES["header"],
         help="whether a text file's first line holds names (auto: unless all of them are numbers)",
     )
-    decimal: str | None = option(
-        "--decimal", group=TABLE, choices=TEXT_CHOICES["decimal"], help="decimal sign of a text file"
-    )
-    date_order: str | None = option(
+    decimal: str | None = table_option("--decimal", choices=TEXT_CHOICES["decimal"], help="decimal sign of a text file")
+    date_order: str | None = table_option(
         "--date-order",
-        group=TABLE,
         choices=TEXT_CHOICES["date_order"],
         help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order)",
     )
-    encoding: str | None = option("--encoding", group=TABLE, metavar="NAME", help="of a text file, such as latin-1")
+    encoding: str | None = table_option("--encoding", metavar="NAME", help="of a text file, such as latin-1")
 
     @property
     def shown_table(self) -> str:
@@ -85,21 +73,6 @@ class TableOptions(Options):
         """How a text file is written: by the options, else as the table of the fit."""
         found: dict[str, Any] = {**(fitted or {}), **self.written}
         return TextForm(**{**found, "header": HEADER[found.get("header", "auto")]})
-
-    def taken_from(self, notes: Mapping[str, Any]) -> dict[str, str]:
-        """How the table of the fit was written, as far as options do not say otherwise.
-
-        What is no value of such an option is left alone: the file of a model may come from anybody.
-        """
-        noted = notes.get("text")
-        return {
-            name: value
-            for name, value in (noted.items() if isinstance(noted, Mapping) else ())
-            if name in TEXT_CHOICES
-            and isinstance(value, str)
-            and name not in self.written
-            and (name == "encoding" or value in TEXT_CHOICES[name])
-        }
 
     def names(self, name: str, columns: Sequence[str]) -> list[str]:
         """The columns that an option such as ``id`` names."""
@@ -119,92 +92,47 @@ class Labelling(TableOptions):
         metavar="FILE",
         help=f"write one label per row to FILE ({', '.join(ENDINGS)}); - is standard output",
     )
-    append: bool = option(
-        "--append",
-        default=False,
-        action="store_true",
-        help="write the whole table to FILE, with columns for the label of each row and its probability",
+    append: bool = switch(
+        "--append", help="write the whole table to FILE, with columns for the label of each row and its probability"
     )
 
-    def check_labels(self, table: str) -> None:
-        """Refuse, before any work, an output that could not be written."""
+    def check(self) -> None:
         if self.append and not self.output:
             raise ParameterError("--append needs a file to write to: -o FILE.")
         if self.output is not None:
-            with checked_output():
-                check_output(self.output, table, several=self.append)
+            check_output(self.output, self.table, several=self.append)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions(Labelling):
-    """What the columns of a table to cluster are for. No option takes several words, except --drop."""
+    """What the columns of a table to cluster are for."""
 
-    columns: tuple[str, ...] = option(
-        "--columns",
-        group=TABLE,
-        default=(),
-        action="append",
-        metavar="NAME",
-        help=f"use these columns alone ({SEVERAL})",
+    columns: tuple[str, ...] = names_option("--columns", help=f"use these columns alone ({SEVERAL})")
+    drop: tuple[str, ...] = names_option("--drop", help=f"columns to leave out ({SEVERAL})")
+    weight: str | None = table_option(
+        "--weight", metavar="NAME", help="column that says how often a row counts: left out"
     )
-    drop: tuple[str, ...] = option(
-        "--drop",
-        group=TABLE,
-        default=(),
-        action="append",
-        nargs="+",
-        metavar="NAME",
-        help=f"columns to leave out ({SEVERAL})",
+    label: str | None = table_option(
+        "--label", "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
     )
-    weight: str | None = option(
-        "--weight", group=TABLE, metavar="NAME", help="column that says how often a row counts: left out"
+    categorical: tuple[str, ...] = names_option(
+        "--categorical", help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})"
     )
-    label: str | None = option(
-        "--label",
-        "--label-column",
-        group=TABLE,
-        metavar="NAME",
-        help="column of known classes: left out, used for an error rate",
-    )
-    categorical: tuple[str, ...] = option(
-        "--categorical",
-        group=TABLE,
-        default=(),
-        action="append",
-        metavar="NAME",
-        help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})",
-    )
-    missing: str | None = option(
+    missing: str | None = table_option(
         "--missing",
-        group=TABLE,
         choices=CHOICES["missing"],
         help="missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
         "frequent level), or the mean with a column more that says so, or keep them, for --metric gower (default: "
         "refuse; with gower: keep)",
         also=("--drop-missing", "drop", "the same as --missing drop"),
     )
-    dates: str | None = option(
-        "--dates", group=TABLE, choices=CHOICES["dates"], help="columns of dates: as days, or left out"
-    )
-    scale: str | None = option(
+    dates: str | None = table_option("--dates", choices=CHOICES["dates"], help="columns of dates: as days, or left out")
+    scale: str | None = table_option(
         "--scale",
-        group=TABLE,
         choices=CHOICES["scale"],
         help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
         "gower, which divides by ranges",
     )
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Self:
-        """``--drop a b TABLE`` takes the table for a column: it is given back."""
-        groups = [list(group) for group in given.get("drop", ())]
-        table = given.get("table")
-        if table is None:
-            taken = next((group for group in groups if len(group) > 1 and is_table(group[-1])), None)
-            if taken is None:
-                raise ParameterError("the following arguments are required: TABLE; usage: biclique cluster --help")
-            table = taken.pop()
-        return super().read({**given, "table": table, "drop": [name for group in groups for name in group]})
 
     def preparer(self, names: Sequence[str], *, leave_out: Sequence[str], codes: bool) -> TablePreparer:
         """What makes numbers of the columns; ``codes`` if the model compares levels and leaves gaps out itself."""
@@ -220,11 +148,6 @@ class ColumnOptions(Labelling):
             categorical="auto" if auto else self.names("categorical", names),
             **{name: value for name, value in given.items() if value is not None},
         )
-
-
-def is_table(text: str) -> bool:
-    """Whether a word names a table rather than a column: a data set, a file that exists, or a known ending."""
-    return text.replace("-", "_") in SHIPPED or os.path.exists(text) or find_format(Path(text)) is not None
 
 
 def possible_names(values: Sequence[str]) -> list[str]:
