@@ -34,9 +34,7 @@ REPEATS = Hypergraph.from_dict({"e": ["b", "a", "b"], "f": ["a"]}, [2.0, 1.0])
 def imported(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip(
-            name, reason=f"{name} is not installed here; it is tested where it is", exc_type=ImportError
-        )
+        return pytest.importorskip(name, reason=f"{name} is not installed here", exc_type=ImportError)
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +99,8 @@ def test_a_package_that_is_not_there(name, monkeypatch):
 
 def xgi_networks(xgi):
     yield xgi.fast_random_hypergraph(40, [0.05, 0.005], seed=1)
-    yield xgi.uniform_HSBM(
-        30, 3, np.array([[[0.1, 0.01], [0.01, 0.01]], [[0.01, 0.01], [0.01, 0.1]]]), [15, 15], seed=2
-    )
+    blocks = np.array([[[0.1, 0.01], [0.01, 0.01]], [[0.01, 0.01], [0.01, 0.1]]])
+    yield xgi.uniform_HSBM(30, 3, blocks, [15, 15], seed=2)
     yield xgi.chung_lu_hypergraph({i: 3 for i in range(20)}, {i: 3 for i in range(20)}, seed=3)
     yield xgi.sunflower(3, 1, 5)
     yield xgi.Hypergraph([["x", "y"], ["x", "y"], ["z"]])
@@ -252,9 +249,8 @@ def test_hypergraphx_and_hif_files(hypergraphx, tmp_path, caplog):
         read = read_hif(str(tmp_path / "ours.json"))
         names = {node: record["node"] for node, record in read.get_nodes(metadata=True).items()}
         assert sorted(names.values()) == sorted(network.get_nodes())
-        assert {frozenset(names[v] for v in edge) for edge in read.get_edges()} == set(
-            map(frozenset, network.get_edges())
-        )
+        named = {frozenset(names[v] for v in edge) for edge in read.get_edges()}
+        assert named == set(map(frozenset, network.get_edges()))
     write_hif(network, str(tmp_path / "theirs.json"))
     with pytest.raises(TableError, match="unknown key 'type'"):
         read_hypergraph(tmp_path / "theirs.json")
@@ -295,9 +291,8 @@ def test_hypernetx_both_ways(hypernetx):
             assert set(found.vertex_names[row.indices]) == set(vertices)
         back = to_hypernetx(found)
         assert list(back.edges) == list(network.edges)
-        assert {e: set(v) for e, v in back.incidence_dict.items()} == {
-            e: set(v) for e, v in network.incidence_dict.items()
-        }
+        members, expected = back.incidence_dict, network.incidence_dict
+        assert {edge: set(members[edge]) for edge in members} == {edge: set(expected[edge]) for edge in expected}
         assert as_pairs(from_hypernetx(back)) == as_pairs(found)
     assert sizes == [(80, 402, 862), (140, 7, 140), (24, 9623, 18759), (2, 2, 3), (0, 0, 0)]
 
@@ -329,9 +324,8 @@ def test_hypernetx_refuses_what_it_cannot_hold(hypernetx):
 
 def test_hypernetx_and_hif_files(hypernetx, tmp_path, monkeypatch):
     # It fetches the schema before every file; the schema {} allows everything and needs no network.
-    monkeypatch.setattr(
-        "hypernetx.hif.requests", types.SimpleNamespace(get=lambda url: types.SimpleNamespace(text="{}"))
-    )
+    answer = types.SimpleNamespace(text="{}")
+    monkeypatch.setattr("hypernetx.hif.requests", types.SimpleNamespace(get=lambda url: answer))
     for network in [*hypernetx_networks(hypernetx), to_hypernetx(REPEATS)]:
         found = from_hypernetx(network)
         if not found.n_incidences:

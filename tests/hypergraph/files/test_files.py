@@ -3,7 +3,7 @@ import json
 import os
 import time
 import tracemalloc
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -39,6 +39,22 @@ def write(tmp_path):
     return write
 
 
+@contextmanager
+def traced():
+    """A function that tells the peak of memory inside, afterwards."""
+    found = []
+    tracemalloc.start()
+    try:
+        yield lambda: found[0]
+    finally:
+        found.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+
+def incidence(**keys):
+    return hif(incidences=[{"edge": 1, "node": 2, **keys}])
+
+
 def hif(**document):
     return json.dumps({"incidences": [], **document})
 
@@ -56,14 +72,17 @@ def test_files_keep_everything(suffix, hypergraph, tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("suffix", ["json", "csv", "hgr"])
+SUFFIXES = pytest.mark.parametrize("suffix", ["json", "csv", "hgr"])
+
+
+@SUFFIXES
 def test_nothing_at_all_is_kept_too(suffix, tmp_path):
     for hypergraph in (Hypergraph.from_edges([]), Hypergraph.from_edges([], vertices=[1, 2, 3])):
         write_hypergraph(hypergraph, tmp_path / f"h.{suffix}")
         assert read_hypergraph(tmp_path / f"h.{suffix}") == hypergraph
 
 
-@pytest.mark.parametrize("suffix", ["json", "hgr", "csv"])
+@SUFFIXES
 def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path):
     cases = {
         "empty": (b"", "the file is empty"),
@@ -157,12 +176,6 @@ def test_edge_lists_keep_what_they_do_not_refuse(hypergraph):
             assert parse_edge_list(text, "h", delimiter) == hypergraph
 
 
-@pytest.mark.parametrize(("content", "inside"), [("1,2\n3,4\n", "commas"), ("edge;vertex\na;b\n", "semicolons")])
-def test_other_delimiters_in_tsv_files(content, inside, write):
-    with pytest.raises(TableError, match=f"between tabs, but has {inside} inside"):
-        read_hypergraph(write("bad.tsv", content))
-
-
 @pytest.mark.parametrize("there", [True, False])
 def test_links_stay_links(there, tmp_path):
     (tmp_path / "data").mkdir()
@@ -238,70 +251,50 @@ def test_hif_files_in_circulation_are_read(document):
     assert isinstance(parse_hif(json.dumps(document), "h"), Hypergraph)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[]", "must be an object with the key 'incidences', got an array"),
-        ("7", "got a number"),
-        ("{}", "the key 'incidences' is missing"),
-        (hif(nodez=[]), "unknown key 'nodez'; allowed are network-type, metadata, incidences, nodes, edges"),
-        (hif(**{"network-type": "mixed"}), "network-type must be one of undirected, directed, asc"),
-        (hif(**{"network-type": ["asc"]}), "network-type must be one of"),
-        (hif(metadata=[]), "metadata must be an object, got an array"),
-        (hif(incidences={}), "incidences must be an array, got an object"),
-        (hif(nodes=None), "nodes must be an array, got null"),
-        (hif(incidences=[{"edge": 1, "node": 2}, 7]), r"incidences\[1\] must be an object, got 7"),
-        (hif(incidences=[{"edge": 1, "node": 2}, {"edge": 1}]), r"incidences\[1\]\.node is missing"),
-        (
-            hif(incidences=[{"edge": True, "node": 2}]),
-            r"incidences\[0\]\.edge must be text or a whole number, got true",
-        ),
-        (hif(incidences=[{"edge": 1, "node": 2.5}]), r"incidences\[0\]\.node must be text or a whole number, got 2.5"),
-        (hif(nodes=[{"node": None}]), r"nodes\[0\]\.node must be text or a whole number, got null"),
-        (hif(edges=[{"edge": [1]}]), r"edges\[0\]\.edge must be text or a whole number, got an array"),
-        (hif(edges=[{"weight": 1}]), r"edges\[0\]\.edge is missing"),
-        (hif(incidences=[{"edge": 1, "node": 2, "weight": -1}]), r"incidences\[0\]\.weight must be 0 or more, got -1"),
-        (
-            hif(incidences=[{"edge": 1, "node": 2, "weight": "1"}]),
-            r"incidences\[0\]\.weight must be a finite number, g",
-        ),
-        (hif(nodes=[{"node": 1, "weight": None}]), r"nodes\[0\]\.weight must be a finite number, got null"),
-        (hif(edges=[{"edge": 1, "weight": True}]), r"edges\[0\]\.weight must be a finite number, got a boolean"),
-        (hif(edges=[{"edge": 1, "weight": 10**400}]), r"edges\[0\]\.weight .* got a number too large"),
-        ('{"incidences": [{"edge": 1, "node": 2, "weight": 1e999}]}', r"weight .* got a number too large"),
-        (
-            hif(incidences=[{"edge": 1, "node": 2, "direction": "up"}]),
-            r"direction must be 'head' or 'tail', got \"up\"",
-        ),
-        (
-            hif(incidences=[{"edge": 1, "node": 2, "attrs": []}]),
-            r"incidences\[0\]\.attrs must be an object, got an arr",
-        ),
-        (hif(nodes=[{"node": 1, "attr": 1}]), r"nodes\[0\]\.attr must be an object, got 1"),
-        (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[1\] comes again with another weight"),
-        ('{"incidences": [],\n "x": }', "not JSON: Expecting value in line 2, column 7"),
-        ('{"incidences": []', "not JSON: .* in line 1, column 18"),
-        ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN is not a JSON number"),
-        ('{"incidences": [{"edge": 1, "node": 2, "weight": -Infinity}]}', "-Infinity is not a JSON number"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"incidences": [], "metadata": {"a": ' + "[" * 50_000 + "]" * 50_000 + "}}", "nested too deeply"),
-        ('{"incidences": [{"edge": ' + "9" * 5000 + ', "node": 1}]}', "a number cannot be read"),
-        (
-            hif(incidences=[{"edge": 1, "node": 3}, *[{"edge": 1, "node": 2, "weight": 1e308}] * 2]),
-            "multiplicities must be finite",
-        ),
-        (hif(edges=[{"edge": 1, "attrs": {"weight": True}}]), r"edges\[0\]\.attrs\.weight must be .* got a boolean"),
-        (hif(edges=[{"edge": 1, "attrs": {"weight": "2"}}]), r"edges\[0\]\.attrs\.weight must be .* got text"),
-        (hif(edges=[{"edge": 1, "attr": {"weight": [2]}}]), r"edges\[0\]\.attr\.weight must be .* got an array"),
-        ('{"incidences": [], "nodes": [], "incidences": []}', "has the key 'incidences' twice"),
-        ('{"incidences": [\n{"edge": 1, "node": 2, "node": 3}]}', "an object has the key 'node' twice: keep one"),
-    ],
-)
-def test_bad_hif(text, message, write):
-    path = write("bad.json", text)
-    with pytest.raises(TableError, match=message) as caught:
-        read_hypergraph(path)
-    assert str(caught.value).startswith(f"{path}: ")
+BAD_HIF = [
+    ("[]", "must be an object with the key 'incidences', got an array"),
+    ("7", "got a number"),
+    ("{}", "the key 'incidences' is missing"),
+    (hif(nodez=[]), "unknown key 'nodez'; allowed are network-type, metadata, incidences, nodes, edges"),
+    (hif(**{"network-type": "mixed"}), "network-type must be one of undirected, directed, asc"),
+    (hif(**{"network-type": ["asc"]}), "network-type must be one of"),
+    (hif(metadata=[]), "metadata must be an object, got an array"),
+    (hif(incidences={}), "incidences must be an array, got an object"),
+    (hif(nodes=None), "nodes must be an array, got null"),
+    (hif(incidences=[{"edge": 1, "node": 2}, 7]), r"incidences\[1\] must be an object, got 7"),
+    (hif(incidences=[{"edge": 1, "node": 2}, {"edge": 1}]), r"incidences\[1\]\.node is missing"),
+    (incidence(edge=True), r"incidences\[0\]\.edge must be text or a whole number, got true"),
+    (hif(incidences=[{"edge": 1, "node": 2.5}]), r"incidences\[0\]\.node must be text or a whole number, got 2.5"),
+    (hif(nodes=[{"node": None}]), r"nodes\[0\]\.node must be text or a whole number, got null"),
+    (hif(edges=[{"edge": [1]}]), r"edges\[0\]\.edge must be text or a whole number, got an array"),
+    (hif(edges=[{"weight": 1}]), r"edges\[0\]\.edge is missing"),
+    (hif(incidences=[{"edge": 1, "node": 2, "weight": -1}]), r"incidences\[0\]\.weight must be 0 or more, got -1"),
+    (incidence(weight="1"), r"incidences\[0\]\.weight must be a finite number, g"),
+    (hif(nodes=[{"node": 1, "weight": None}]), r"nodes\[0\]\.weight must be a finite number, got null"),
+    (hif(edges=[{"edge": 1, "weight": True}]), r"edges\[0\]\.weight must be a finite number, got a boolean"),
+    (hif(edges=[{"edge": 1, "weight": 10**400}]), r"edges\[0\]\.weight .* got a number too large"),
+    ('{"incidences": [{"edge": 1, "node": 2, "weight": 1e999}]}', r"weight .* got a number too large"),
+    (incidence(direction="up"), r"direction must be 'head' or 'tail', got \"up\""),
+    (incidence(attrs=[]), r"incidences\[0\]\.attrs must be an object, got an arr"),
+    (hif(nodes=[{"node": 1, "attr": 1}]), r"nodes\[0\]\.attr must be an object, got 1"),
+    (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[1\] comes again with another weight"),
+    ('{"incidences": [],\n "x": }', "not JSON: Expecting value in line 2, column 7"),
+    ('{"incidences": []', "not JSON: .* in line 1, column 18"),
+    ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN is not a JSON number"),
+    ('{"incidences": [{"edge": 1, "node": 2, "weight": -Infinity}]}', "-Infinity is not a JSON number"),
+    ("[" * 100_000, "nested too deeply"),
+    ('{"incidences": [], "metadata": {"a": ' + "[" * 50_000 + "]" * 50_000 + "}}", "nested too deeply"),
+    ('{"incidences": [{"edge": ' + "9" * 5000 + ', "node": 1}]}', "a number cannot be read"),
+    (
+        hif(incidences=[{"edge": 1, "node": 3}, *[{"edge": 1, "node": 2, "weight": 1e308}] * 2]),
+        "multiplicities must be finite",
+    ),
+    (hif(edges=[{"edge": 1, "attrs": {"weight": True}}]), r"edges\[0\]\.attrs\.weight must be .* got a boolean"),
+    (hif(edges=[{"edge": 1, "attrs": {"weight": "2"}}]), r"edges\[0\]\.attrs\.weight must be .* got text"),
+    (hif(edges=[{"edge": 1, "attr": {"weight": [2]}}]), r"edges\[0\]\.attr\.weight must be .* got an array"),
+    ('{"incidences": [], "nodes": [], "incidences": []}', "has the key 'incidences' twice"),
+    ('{"incidences": [\n{"edge": 1, "node": 2, "node": 3}]}', "an object has the key 'node' twice: keep one"),
+]
 
 
 def test_hif_weights_of_edges_in_attributes():
@@ -316,10 +309,9 @@ def test_hif_weights_of_edges_in_attributes():
 
 
 def test_hif_refuses_other_names():
+    message = r"needs edge names that are text or integers, got .*renamed\(edge_names=…\)"
     for name in [(1, 2), 1.5, True]:
-        with pytest.raises(
-            DataError, match=r"needs edge names that are text or integers, got .*renamed\(edge_names=…\)"
-        ):
+        with pytest.raises(DataError, match=message):
             format_hif(Hypergraph.from_edges([[0], [1]], edge_names=["e", name]))
     with pytest.raises(DataError, match="too many digits"):
         format_hif(Hypergraph.from_edges([[10**5000]]))
@@ -355,13 +347,10 @@ def test_hgr_keeps_positions(pairs):
     assert parse_hgr(format_hgr(hypergraph), "h") == hypergraph
 
 
-def test_hgr_refuses_many_repeated_vertices():
+def test_hgr_refuses_what_it_cannot_hold():
     for count in (1e9, 1e15):
         with pytest.raises(DataError, match=r"times in all, which is more than 1e\+08: write \.json or \.csv"):
             format_hgr(Hypergraph.from_incidence([[count], [1.0]]))
-
-
-def test_hgr_refuses_what_it_cannot_hold():
     with pytest.raises(DataError, match="whole multiplicities only"):
         format_hgr(Hypergraph.from_incidence([[0.5]]))
     with pytest.raises(DataError, match="no negative weights"):
@@ -374,39 +363,30 @@ def test_hgr_refuses_what_it_cannot_hold():
     assert format_hgr(empty.restricted(range(empty.n_vertices))) == "1 3\n1\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("% only\n", "the file is empty"),
-        ("%\n2\n", r"line 2 must be 'n_edges n_vertices \[fmt\]', got '2'"),
-        ("1 2 3 4\n1", "line 1 must be"),
-        ("1 x\n1", "line 1 must be"),
-        ("1 -2\n1", "line 1 must be"),
-        ("1 ٢\n1", "line 1 must be"),
-        ("1 2 2\n1", "the format code must be 1, 10 or 11, got '2'"),
-        ("2 3\n1 2\n", "ends at line 2: the header announces 2 lines, got 1; blank lines do not count"),
-        ("1 3\n1 2\n\n3\n", "line 4 is one too many: the header announces 1 lines"),
-        ("1 2 10\n1 2\n5\n", "the header announces 3 lines, got 2"),
-        ("1 2 10\n1 2\n5\n6 7\n", "line 4 must be the weight of one vertex, got 2 fields"),
-        ("1 1 10\n1\n-5\n", "line 3: weights must be numbers, 0 or more, got '-5'"),
-        ("1 2 1\nx 2\n", "line 2: weights must be numbers, 0 or more, got 'x'"),
-        ("1 2 1\nnan 2\n", "line 2: weights must be numbers"),
-        ("1 2 1\n1_0 2\n", "line 2: weights must be numbers"),
-        ("1 2 1\n1e999 2\n", "line 2: weights must be numbers"),
-        ("1 2 1\n5\n", "line 2 has a weight and no vertices"),
-        ("1 2\n0 1\n", "line 2: vertices must be whole numbers from 1 to 2, got '0'"),
-        ("1 2\n1 3\n", "got '3'"),
-        ("1 2\n1 1.0\n", r"got '1\.0'"),
-        ("1 99999999999\n1 2\n", "line 1 announces 99999999999 vertices, far more than the edges hold"),
-        ("99999999999999999999999 1\n1 2\n", "line 1 announces more edges or vertices than fit into memory"),
-    ],
-)
-def test_bad_hgr(text, message, write):
-    path = write("bad.hgr", text)
-    with pytest.raises(TableError, match=message) as caught:
-        read_hypergraph(path)
-    assert str(caught.value).startswith(f"{path}: ")
-
+BAD_HGR = [
+    ("% only\n", "the file is empty"),
+    ("%\n2\n", r"line 2 must be 'n_edges n_vertices \[fmt\]', got '2'"),
+    ("1 2 3 4\n1", "line 1 must be"),
+    ("1 x\n1", "line 1 must be"),
+    ("1 -2\n1", "line 1 must be"),
+    ("1 ٢\n1", "line 1 must be"),
+    ("1 2 2\n1", "the format code must be 1, 10 or 11, got '2'"),
+    ("2 3\n1 2\n", "ends at line 2: the header announces 2 lines, got 1; blank lines do not count"),
+    ("1 3\n1 2\n\n3\n", "line 4 is one too many: the header announces 1 lines"),
+    ("1 2 10\n1 2\n5\n", "the header announces 3 lines, got 2"),
+    ("1 2 10\n1 2\n5\n6 7\n", "line 4 must be the weight of one vertex, got 2 fields"),
+    ("1 1 10\n1\n-5\n", "line 3: weights must be numbers, 0 or more, got '-5'"),
+    ("1 2 1\nx 2\n", "line 2: weights must be numbers, 0 or more, got 'x'"),
+    ("1 2 1\nnan 2\n", "line 2: weights must be numbers"),
+    ("1 2 1\n1_0 2\n", "line 2: weights must be numbers"),
+    ("1 2 1\n1e999 2\n", "line 2: weights must be numbers"),
+    ("1 2 1\n5\n", "line 2 has a weight and no vertices"),
+    ("1 2\n0 1\n", "line 2: vertices must be whole numbers from 1 to 2, got '0'"),
+    ("1 2\n1 3\n", "got '3'"),
+    ("1 2\n1 1.0\n", r"got '1\.0'"),
+    ("1 99999999999\n1 2\n", "line 1 announces 99999999999 vertices, far more than the edges hold"),
+    ("99999999999999999999999 1\n1 2\n", "line 1 announces more edges or vertices than fit into memory"),
+]
 
 # Edge lists
 
@@ -451,6 +431,7 @@ def test_weights_and_counts_of_a_long_edge_list():
         ("l.csv", f"{10**30},-5\n0\n", [[10**30, -5], [0]]),
         ("l.csv", "edge,e\nvertex\n", [["edge", "e"], ["vertex"]]),
         ("l.csv", "\n1;2\n3\n", [[1, 2], [3]]),
+        ("l.csv", " \r\n\t\r a;b \r\nc;d", [["a", "b"], ["c", "d"]]),
         ("l.csv", "New York\nRome\n", [["New York"], ["Rome"]]),
         ("l.csv", "paper,author\np,a\n", [["paper", "author"], ["p", "a"]]),  # nothing tells it from names
     ],
@@ -488,36 +469,38 @@ def test_edge_lists_refuse_names_that_would_come_back_as_others():
     assert parse_edge_list(format_edge_list(mixed), "h") == mixed
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("edge,vertex\na\n", "line 2: 1 fields, the header has 2"),
-        ("edge,vertex\n\na,b,c\n", "line 3: 3 fields, the header has 2"),
-        ("edge,vertex,edge\n", "both 'edge' and 'edge'"),
-        ("edge,vertex,node\n", "both 'vertex' and 'node'"),
-        ("edge,vertex,weight\ne,a,1\nf,b,2\ne,c,2\n", "line 4: edge 'e' has weight 1 above and 2 here"),
-        ("edge,vertex,weight\ne,a,x\n", "line 2: the weight must be a finite number, got 'x'"),
-        ("edge,vertex,weight\ne,a,inf\n", "line 2: the weight must be a finite number, got 'inf'"),
-        ("edge,vertex,count\ne,a,1e999\n", "line 2: the count must be a finite number"),
-        ("edge,vertex,count\ne,a,-1\n", "line 2: the count must be 0 or more"),
-        ("edge,vertex,count\ne,,1\n", "line 2: an edge without a vertex has no count"),
-        ("edge,vertex,count\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
-        ("edge,vertex,weight\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
-        ("edge,vertex,weight\n,,1\n", "line 2: neither an edge nor a vertex"),
-        ("edge,vertex,count\ne,a,1e308\ne,a,1e308\n", "multiplicities must be finite"),
-        ("a,,b\n", "line 1: field 2 is empty"),
-        ("edge,vertex,edge_id\n", "both 'edge' and 'edge_id'"),
-        ("1 2 3\n4 5\n", "line 1: every line is one field between commas, but has spaces inside"),
-        ("7\n1 2 3\n", "line 2: every line is one field between commas, but has spaces inside: separate"),
-        ("edge vertex\ne a\n", "but has spaces inside"),
-        ("source,target\n1,2\n2,3\n", "line 1 looks like a header above whole numbers, but has no columns 'edge' and"),
-        ('edge,vertex\ne,"a\n', "line 2: not a table .unexpected end of data"),
-        ('edge,vertex\ne,"a"b\n', "line 2: not a table"),
-        ("a," + "x" * 200_000, "line 1: not a table .field larger than field limit"),
-    ],
-)
-def test_bad_edge_lists(text, message, write):
-    path = write("bad.csv", text)
+BAD_EDGE_LISTS = [
+    ("edge,vertex\na\n", "line 2: 1 fields, the header has 2"),
+    ("edge,vertex\n\na,b,c\n", "line 3: 3 fields, the header has 2"),
+    ("edge,vertex,edge\n", "both 'edge' and 'edge'"),
+    ("edge,vertex,node\n", "both 'vertex' and 'node'"),
+    ("edge,vertex,weight\ne,a,1\nf,b,2\ne,c,2\n", "line 4: edge 'e' has weight 1 above and 2 here"),
+    ("edge,vertex,weight\ne,a,x\n", "line 2: the weight must be a finite number, got 'x'"),
+    ("edge,vertex,weight\ne,a,inf\n", "line 2: the weight must be a finite number, got 'inf'"),
+    ("edge,vertex,count\ne,a,1e999\n", "line 2: the count must be a finite number"),
+    ("edge,vertex,count\ne,a,-1\n", "line 2: the count must be 0 or more"),
+    ("edge,vertex,count\ne,,1\n", "line 2: an edge without a vertex has no count"),
+    ("edge,vertex,count\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
+    ("edge,vertex,weight\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
+    ("edge,vertex,weight\n,,1\n", "line 2: neither an edge nor a vertex"),
+    ("edge,vertex,count\ne,a,1e308\ne,a,1e308\n", "multiplicities must be finite"),
+    ("a,,b\n", "line 1: field 2 is empty"),
+    ("edge,vertex,edge_id\n", "both 'edge' and 'edge_id'"),
+    ("1 2 3\n4 5\n", "line 1: every line is one field between commas, but has spaces inside"),
+    ("7\n1 2 3\n", "line 2: every line is one field between commas, but has spaces inside: separate"),
+    ("edge vertex\ne a\n", "but has spaces inside"),
+    ("source,target\n1,2\n2,3\n", "line 1 looks like a header above whole numbers, but has no columns 'edge' and"),
+    ('edge,vertex\ne,"a\n', "line 2: not a table .unexpected end of data"),
+    ('edge,vertex\ne,"a"b\n', "line 2: not a table"),
+    ("a," + "x" * 200_000, "line 1: not a table .field larger than field limit"),
+]
+
+BAD = {"json": BAD_HIF, "hgr": BAD_HGR, "csv": BAD_EDGE_LISTS}
+
+
+@pytest.mark.parametrize(("suffix", "text", "message"), [(suffix, *case) for suffix in BAD for case in BAD[suffix]])
+def test_bad_files(suffix, text, message, write):
+    path = write(f"bad.{suffix}", text)
     with pytest.raises(TableError, match=message) as caught:
         read_hypergraph(path)
     assert str(caught.value).startswith(f"{path}: ")
@@ -532,14 +515,10 @@ def test_a_packed_file_is_unpacked_only_as_far_as_memory_allows(tmp_path, monkey
         for _ in range(200):
             file.write(b"1,2\n" * 250_000)  # 200 MB in 1 MB
     monkeypatch.setattr(memory, "free_memory", lambda: 300 * 2**20)
-    tracemalloc.start()
-    with pytest.raises(
-        MemoryLimitError, match=r"bomb.csv.gz: the hypergraph of the first .* needs .* are free: read a"
-    ):
+    message = r"bomb.csv.gz: the hypergraph of the first .* needs .* are free: read a"
+    with traced() as peak, pytest.raises(MemoryLimitError, match=message):
         read_hypergraph(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**25
+    assert peak() < 2**25
 
 
 @pytest.mark.parametrize(
@@ -551,27 +530,22 @@ def test_a_packed_file_is_unpacked_only_as_far_as_memory_allows(tmp_path, monkey
         ("h.json", json.dumps({"incidences": [{"edge": i, "node": f"v{i}"} for i in range(10_000)]})),
     ],
 )
-def test_a_file_is_refused_if_it_needs_more_than_is_free(name, text, tmp_path, monkeypatch):
-    path = tmp_path / name
-    path.write_text(text)
-    tracemalloc.start()
-    read_hypergraph(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    monkeypatch.setattr(memory, "free_memory", lambda: peak / 1.5)
+def test_a_file_is_refused_if_it_needs_more_than_is_free(name, text, write, monkeypatch):
+    path = write(name, text)
+    with traced() as peak:
+        read_hypergraph(path)
+    monkeypatch.setattr(memory, "free_memory", lambda: peak() / 1.5)
     with pytest.raises(MemoryLimitError):
         read_hypergraph(path)
-    monkeypatch.setattr(memory, "free_memory", lambda: 8 * peak)
+    monkeypatch.setattr(memory, "free_memory", lambda: 8 * peak())
     read_hypergraph(path)
 
 
 def test_announced_vertices_take_memory_as_arrays_only(write, monkeypatch):
     path = write("h.hgr", "50000 5000000\n" + "1 2\n" * 50_000)
-    tracemalloc.start()
-    assert read_hypergraph(path).n_vertices == 5_000_000
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 64 * 5_000_000 + 2**25
+    with traced() as peak:
+        assert read_hypergraph(path).n_vertices == 5_000_000
+    assert peak() < 64 * 5_000_000 + 2**25
     monkeypatch.setattr(memory, "free_memory", lambda: 200 * 2**20)
     with pytest.raises(MemoryLimitError, match="line 1 announces 5000000 vertices, which needs 305 MiB, and 200 MiB"):
         read_hypergraph(path)
@@ -594,10 +568,6 @@ def test_time_grows_with_the_size_alone(name, text, write):
     with suppress(TableError):
         read_hypergraph(path)
     assert time.process_time() - start < 5  # quadratic: from half a minute to hours
-
-
-def test_first_lines_are_found_below_blank_ones():
-    assert parse_edge_list(" \r\n\t\r a;b \r\nc;d", "h").to_dict() == {0: ["a", "b"], 1: ["c", "d"]}
 
 
 def test_messages_are_one_line_whatever_names_hold(tmp_path):

@@ -15,7 +15,7 @@ from biclique.hypergraph.points.modellings import (
     modelling_values,
     unranked_sets,
 )
-from biclique.hypergraph.points.sampling import EDGE_COPIES, IterativeSample, _cut, iterative_sample, sample_hyperedges
+from biclique.hypergraph.points.sampling import EDGE_COPIES, _cut, iterative_sample, sample_hyperedges
 from biclique.kernels import RBF
 from biclique.scores import clustering_error
 from tests.conftest import frozen
@@ -127,9 +127,8 @@ def test_no_set_twice_unless_asked():
 def test_weights_are_the_definition(modelling, options, loop):
     for method in ("uniform", "iterative"):
         clusters = {"n_clusters": 2} if method == "iterative" else {}
-        graph = sample_hyperedges(
-            X + 3, 60, order=3, modelling=modelling, method=method, random_state=1, **clusters, **options
-        )
+        drawn = {"order": 3, "modelling": modelling, "method": method, "random_state": 1, **clusters}
+        graph = sample_hyperedges(X + 3, 60, **drawn, **options)
         assert graph.n_vertices == 9
         assert graph.uniform_order == 3
         expected = [oracles.weight(modelling, X[edge] + 3, **loop) for edge in members(graph)]
@@ -150,19 +149,9 @@ def test_biclique_weights_are_those_of_some_split_into_halves():
 
 def test_the_same_seed_gives_the_same_edges():
     for method, clusters in (("uniform", None), ("iterative", 2)):
-        one, same, other = (
-            sample_hyperedges(
-                X,
-                40,
-                order=4,
-                method=method,
-                n_clusters=clusters,
-                modelling="vertex_distance",
-                random_state=seed,
-                n_jobs=jobs,
-            )
-            for seed, jobs in ((3, 1), (3, 2), (4, 1))
-        )
+        options = {"order": 4, "method": method, "n_clusters": clusters, "modelling": "vertex_distance"}
+        seeds = ((3, 1), (3, 2), (4, 1))
+        one, same, other = (sample_hyperedges(X, 40, random_state=s, n_jobs=jobs, **options) for s, jobs in seeds)
         assert np.array_equal(members(one), members(same))
         assert np.array_equal(one.weights, same.weights)
         assert not np.array_equal(members(one), members(other))
@@ -176,9 +165,8 @@ def test_samples_approach_the_contraction(modelling, options, replace):
     sets = np.array(list(combinations(range(30), 3)))
     squares = 6 * (modelling_values(points, sets, modelling, **options) ** 2).sum()
     for n_edges in (200, 1000, 3200):
-        graph = sample_hyperedges(
-            points, n_edges, order=3, modelling=modelling, replace=replace, random_state=0, **options
-        )
+        drawn = {"order": 3, "modelling": modelling, "replace": replace, "random_state": 0}
+        graph = sample_hyperedges(points, n_edges, **drawn, **options)
         estimate = clique(graph) * len(sets) * factorial(1) / n_edges
         # The variance of a mean of n_edges draws, summed over entries; without replacement less of it is left.
         left = 1.0 if replace else (len(sets) - n_edges) / (len(sets) - 1)
@@ -209,11 +197,10 @@ def test_iterative_sampling_finds_flats_that_uniform_sampling_does_not(dimension
     for seed in range(4):
         points, truth = flats(dimension, seed)
         n_draws = 30
-        found = iterative_sample(
-            points, 3, n_draws=n_draws, order=order, modelling="affine_distance", random_state=seed
-        )
+        options = {"order": order, "modelling": "affine_distance", "random_state": seed}
+        found = iterative_sample(points, 3, n_draws=n_draws, **options)
         n_edges = n_draws * (len(points) - order + 1)
-        uniform = sample_hyperedges(points, n_edges, order=order, modelling="affine_distance", random_state=seed)
+        uniform = sample_hyperedges(points, n_edges, **options)
         assert uniform.n_edges == found.hypergraph.n_edges == n_edges
         errors["iterative"].append(clustering_error(truth, found.labels))
         for name, graph in (("uniform", uniform), ("any cut", found.hypergraph)):
@@ -228,7 +215,6 @@ def test_iterative_sampling_finds_flats_that_uniform_sampling_does_not(dimension
 def test_the_result_is_the_best_round():
     points, _ = flats(1, 0, per_flat=20)
     result = iterative_sample(points, 3, n_draws=12, order=3, modelling="vertex_distance", max_rounds=4, random_state=0)
-    assert isinstance(result, IterativeSample)
     assert len(result.cuts) == result.n_rounds <= 4
     assert result.labels.shape == (60,)
     assert result.hypergraph.n_edges == 12 * 58
@@ -249,40 +235,35 @@ def test_clusters_too_small_to_draw_from():
     assert not result.hypergraph.has_repeats
 
 
+ITERATIVE = {"order": 4, "method": "iterative", "n_clusters": 2}
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"order": 3}, ParameterError, "even"),
-        ({"order": 4, "method": "random"}, ParameterError, "'uniform', 'iterative'"),
-        ({"order": 4, "method": "iterative"}, ParameterError, "needs n_clusters"),
-        ({"order": 4, "method": "iterative", "n_clusters": 10}, DataError, "at most 9 clusters"),
-        ({"order": 4, "method": "iterative", "n_clusters": 2, "n_edges": 5}, ParameterError, "at least n − order"),
+        ({"method": "random"}, ParameterError, "'uniform', 'iterative'"),
+        ({"method": "iterative"}, ParameterError, "needs n_clusters"),
+        ({**ITERATIVE, "n_clusters": 10}, DataError, "at most 9 clusters"),
+        ({**ITERATIVE, "n_edges": 5}, ParameterError, "at least n − order"),
         ({"order": 10}, DataError, "needs 10 distinct ones"),
         ({"order": 10, "modelling": "dot", "repeats": True}, DataError, "needs 10 distinct ones"),
-        ({"order": 4, "n_edges": 0}, ParameterError, "n_edges must be"),
-        ({"order": 4, "squared": True}, ParameterError, "no option 'squared'"),
-        (
-            {"order": 3, "method": "iterative", "n_clusters": 2, "modelling": "vertex_distance", "gamma": 1e6},
-            DataError,
-            "lower gamma",
-        ),
-        (
-            {"order": 3, "method": "iterative", "n_clusters": 2, "modelling": "dot"},
-            DataError,
-            "shift X so that the weights are positive",
-        ),
-        ({"order": 4, "n_clusters": 2}, ParameterError, "n_clusters=2 is for method='iterative' alone"),
-        ({"order": 4, "method": "iterative", "n_clusters": 2, "replace": True}, ParameterError, "replace=True is for"),
-        ({"order": 4, "replace": 1}, ParameterError, "replace must be True or False"),
+        ({"n_edges": 0}, ParameterError, "n_edges must be"),
+        ({"squared": True}, ParameterError, "no option 'squared'"),
+        ({**ITERATIVE, "order": 3, "modelling": "vertex_distance", "gamma": 1e6}, DataError, "lower gamma"),
+        ({**ITERATIVE, "order": 3, "modelling": "dot"}, DataError, "shift X so that the weights are positive"),
+        ({"n_clusters": 2}, ParameterError, "n_clusters=2 is for method='iterative' alone"),
+        ({**ITERATIVE, "replace": True}, ParameterError, "replace=True is for"),
+        ({"replace": 1}, ParameterError, "replace must be True or False"),
         ({"order": "4"}, ParameterError, "order must be"),
-        ({"order": 4, "n_jobs": 0}, ParameterError, "n_jobs must be"),
-        ({"order": 4, "method": "iterative", "n_clusters": 2, "n_jobs": "x"}, ParameterError, "n_jobs must be"),
-        ({"order": 4, "random_state": -1}, ParameterError, "random_state must be"),
-        ({"order": 4, "random_state": np.random.default_rng(0)}, ParameterError, "random_state must be None"),
-        ({"order": 4, "n_edges": 10**15, "replace": True}, MemoryLimitError, "lower n_edges"),
-        ({"order": 4, "method": "iterative", "n_clusters": 2, "n_edges": 10**15}, MemoryLimitError, "lower n_draws"),
+        ({"n_jobs": 0}, ParameterError, "n_jobs must be"),
+        ({**ITERATIVE, "n_jobs": "x"}, ParameterError, "n_jobs must be"),
+        ({"random_state": -1}, ParameterError, "random_state must be"),
+        ({"random_state": np.random.default_rng(0)}, ParameterError, "random_state must be None"),
+        ({"n_edges": 10**15, "replace": True}, MemoryLimitError, "lower n_edges"),
+        ({**ITERATIVE, "n_edges": 10**15}, MemoryLimitError, "lower n_draws"),
     ],
 )
 def test_errors_say_what_to_do(options, error, message):
     with pytest.raises(error, match=message):
-        sample_hyperedges(X, **{"n_edges": 20, "random_state": 0, **options})
+        sample_hyperedges(X, **{"order": 4, "n_edges": 20, "random_state": 0, **options})
