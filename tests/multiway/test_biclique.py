@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 
@@ -36,8 +34,6 @@ def test_the_kernel_of_four_points_written_out():
     assert biclique_kernel(kernel, [a, b], [c, d]) == pytest.approx(expected)
     assert biclique_kernel(k, [a, b], [c, d]) == pytest.approx(expected)
     assert symmetric_kernel(k, [a, b, c]) == pytest.approx(symmetric_kernel(kernel, [a, b, c]))
-    with pytest.raises(DataError, match="one shape"):
-        biclique_kernel(kernel, X[:2], X[:3])
 
 
 @pytest.mark.parametrize("m", [2, 2.5, 4, 10, 1000])
@@ -57,10 +53,9 @@ def test_gram_features_degrees_and_inverse_agree(m):
 @pytest.mark.parametrize("m", [2, 4, 6])
 def test_the_factor_on_request(m):
     np.testing.assert_allclose(biclique_gram(K, m, scaled=True), 6.0 ** (m - 2) * biclique_gram(K, m))
-    np.testing.assert_allclose(
-        biclique_degrees(K.sum(axis=1), m, scaled=True), biclique_gram(K, m, scaled=True).sum(axis=1)
-    )
-    np.testing.assert_allclose(base_gram(biclique_gram(K, m, scaled=True), m, scaled=True), K)
+    scaled = biclique_gram(K, m, scaled=True)
+    np.testing.assert_allclose(biclique_degrees(K.sum(axis=1), m, scaled=True), scaled.sum(axis=1))
+    np.testing.assert_allclose(base_gram(scaled, m, scaled=True), K)
 
 
 @pytest.mark.parametrize("m", [4, 8, 100])
@@ -82,15 +77,6 @@ def test_the_reproducing_property():
     assert f_at_x == pytest.approx(representer @ psi)
 
 
-def test_orders_without_a_gram_matrix():
-    with pytest.raises(ParameterError, match="finite"):
-        biclique_gram(K, np.inf)
-    with pytest.raises(ParameterError, match="at least 2"):
-        base_gram(K, 1)
-    with pytest.raises(DataError, match="square"):
-        biclique_gram(K[:2], 4)
-
-
 @pytest.mark.parametrize("m", [2, 3, 4, 5])
 def test_symmetric_contraction_is_the_definition_for_odd_orders_too(m):
     small = K[:4, :4]
@@ -98,9 +84,7 @@ def test_symmetric_contraction_is_the_definition_for_odd_orders_too(m):
     expected = contract(tensor, (0, 1))
     np.testing.assert_allclose(symmetric_gram(small, m, scaled=True), expected)
     np.testing.assert_allclose(symmetric_gram(small, m) * 4.0 ** (m - 2), expected)
-    assert symmetric_kernel(RBF(0.3), X[[0, 1, 2, 3][:m]] if m <= 4 else X[:5]) == pytest.approx(
-        RBF(0.3).block(X[:m], X[:m]).sum() / 4
-    )
+    assert symmetric_kernel(RBF(0.3), X[:m]) == pytest.approx(K[:m, :m].sum() / 4)
 
 
 @pytest.mark.parametrize("m", [2, 3, 4, 5])
@@ -117,11 +101,6 @@ def test_the_symmetric_contraction_can_be_indefinite(kernel, m):
     Y = np.random.default_rng(1).normal(size=(100, 3))
     values = np.linalg.eigvalsh(symmetric_gram(kernel.block(Y, Y), m))
     assert values[0] < -1e-10 * values[-1]
-
-
-def test_symmetric_needs_whole_orders():
-    with pytest.raises(ParameterError, match="whole number"):
-        symmetric_gram(K, 2.5)
 
 
 @pytest.mark.parametrize("m", [2, 3, 7])
@@ -144,23 +123,33 @@ def test_symmetric_operator_and_its_cross(m, weighted):
         np.testing.assert_allclose(cross.diagonal(), np.diagonal(expected)[:7])
 
 
-def test_huge_orders_and_values_are_errors_of_ours():
-    small = np.eye(3) + 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for order in (1e200, 10**300, 1e308):
-            with pytest.raises(ParameterError, match="too large for the symmetric model"):
-                symmetric_gram(small, order)
-        with pytest.raises(ParameterError, match="pass inf"):
-            symmetric_gram(small, 10**400)
-        with pytest.raises(ParameterError, match="at least 2, got -1e"):
-            symmetric_gram(small, -(10**400))
-        for scaled in (symmetric_gram, biclique_gram, base_gram):
-            with pytest.raises(ParameterError, match=r"order=3000 with scaled=True multiplies by 3\^2998"):
-                scaled(small, 3000, scaled=True)
-        with pytest.raises(ParameterError, match="scaled=True"):
-            biclique_degrees(np.ones(3), 3000, scaled=True)
-        with pytest.raises(DataError, match="K_s leaves the range of numbers: divide K"):
-            symmetric_gram(small * 8e307, 5)
-        with pytest.raises(DataError, match="scale their columns"):
-            symmetric_kernel(Linear(), [[1e200], [1e200]])
+SMALL = np.eye(3) + 1
+SYMMETRIC = "too large for the symmetric model"
+SCALED = r"order=3000 with scaled=True multiplies by 3\^2998"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: biclique_kernel(RBF(0.3), X[:2], X[:3]), DataError, "one shape"),
+        (lambda: biclique_gram(K, np.inf), ParameterError, "finite"),
+        (lambda: base_gram(K, 1), ParameterError, "at least 2"),
+        (lambda: biclique_gram(K[:2], 4), DataError, "square"),
+        (lambda: symmetric_gram(K, 2.5), ParameterError, "whole number"),
+        (lambda: symmetric_gram(SMALL, 1e200), ParameterError, SYMMETRIC),
+        (lambda: symmetric_gram(SMALL, 10**300), ParameterError, SYMMETRIC),
+        (lambda: symmetric_gram(SMALL, 1e308), ParameterError, SYMMETRIC),
+        (lambda: symmetric_gram(SMALL, 10**400), ParameterError, "pass inf"),
+        (lambda: symmetric_gram(SMALL, -(10**400)), ParameterError, "at least 2, got -1e"),
+        (lambda: symmetric_gram(SMALL, 3000, scaled=True), ParameterError, SCALED),
+        (lambda: biclique_gram(SMALL, 3000, scaled=True), ParameterError, SCALED),
+        (lambda: base_gram(SMALL, 3000, scaled=True), ParameterError, SCALED),
+        (lambda: biclique_degrees(np.ones(3), 3000, scaled=True), ParameterError, "scaled=True"),
+        (lambda: symmetric_gram(SMALL * 8e307, 5), DataError, "K_s leaves the range of numbers: divide K"),
+        (lambda: symmetric_kernel(Linear(), [[1e200], [1e200]]), DataError, "scale their columns"),
+    ],
+)
+def test_refused_with_a_reason(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

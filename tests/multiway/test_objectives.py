@@ -86,8 +86,6 @@ def test_the_papers_sum_of_two_way_cuts_is_another_number():
     A, inside = biclique_gram(K, 4), two.astype(bool)
     cut, volumes = A[inside][:, ~inside].sum(), (A[inside].sum(), A[~inside].sum())
     assert normalized_cut(K, two, 4) == pytest.approx(cut * (1 / volumes[0] + 1 / volumes[1]))
-    with pytest.raises(DataError, match="two parts, labels have 3"):
-        normalized_cut(K, LABELS)
 
 
 @pytest.mark.parametrize("m", [2, 2.5, 4, 20])
@@ -101,8 +99,6 @@ def test_the_literal_cut_divides_by_the_rest_too(m):
     assert literal_k_way_normalized_cut(K, LABELS, m, weights) == pytest.approx(
         oracles.k_way_cut(biclique_gram(K[np.ix_(repeated, repeated)], m), LABELS[repeated], literal=True)
     )
-    with pytest.raises(DataError, match="at least two parts"):
-        literal_k_way_normalized_cut(K, np.zeros(12, int), m)
 
 
 @pytest.mark.parametrize("m", [2, 4, 6])
@@ -113,8 +109,6 @@ def test_the_literal_multiway_objective_sums_inside_the_cluster(m):
         expected = oracles.literal_multiway_objective(small, m, labels, w)
         assert literal_kernel_kmeans_objective(small, labels, m, w) == pytest.approx(expected)
     assert literal_kernel_kmeans_objective(TiledGram(KERNEL, X[:6], dtype=float), labels, m) == pytest.approx(expected)
-    with pytest.raises(ParameterError, match="must be even"):
-        literal_kernel_kmeans_objective(small, labels, 3)
 
 
 @pytest.mark.parametrize("m", [2, 3, 4])
@@ -158,11 +152,6 @@ def test_weighted_tensor_kmeans_without_a_tensor():
         )
 
 
-def test_a_cluster_without_weight_has_no_mean():
-    with pytest.raises(DataError, match="positive in total in every cluster"):
-        weighted_kernel_kmeans_objective(K, LABELS, (LABELS > 0).astype(float))
-
-
 def test_operators_give_the_same_without_storing_k():
     rows = RNG.normal(size=(700, 3))
     labels = np.arange(700) % 4
@@ -182,9 +171,23 @@ def test_multiplicities_are_repeated_rows():
     )
 
 
-def test_labels_of_another_length():
-    with pytest.raises(DataError, match="one entry for each row, 12"):
-        k_way_normalized_cut(K, LABELS[:5])
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: normalized_cut(K, LABELS), DataError, "two parts, labels have 3"),
+        (lambda: k_way_normalized_cut(K, LABELS[:5]), DataError, "one entry for each row, 12"),
+        (lambda: literal_k_way_normalized_cut(K, np.zeros(12, int), 4), DataError, "at least two parts"),
+        (lambda: literal_kernel_kmeans_objective(K, LABELS, 3), ParameterError, "must be even"),
+        (
+            lambda: weighted_kernel_kmeans_objective(K, LABELS, LABELS / 1.0),
+            DataError,
+            "positive in total in every cluster",
+        ),
+    ],
+)
+def test_refused_with_a_reason(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 # The paper's table of objectives, graph (m = 2) beside hypergraph (m = 4, 6), row by row
@@ -224,12 +227,3 @@ def test_table_of_objectives_spectral_clustering_relaxes_the_cut(m):
     bound = 3 - values[:3].sum()
     cuts = [k_way_normalized_cut(K, np.random.default_rng(s).permutation(LABELS), m) for s in range(50)]
     assert bound <= min(cuts) + 1e-12
-
-
-@pytest.mark.parametrize("m", [2, 4, 6])
-def test_table_of_objectives_kernel_kmeans(m):
-    # Σ_j Σ_{i∈j} w_i |ψ'_i − m'_j|², ψ' the shifted features; at m = 2 they are ψ itself.
-    features = biclique_features(np.linalg.cholesky(K), m)
-    assert weighted_kernel_kmeans_objective(features @ features.T, LABELS, WEIGHTS) == pytest.approx(
-        oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
-    )

@@ -31,13 +31,6 @@ def test_gram_tensor_is_the_definition(n, m):
     np.testing.assert_allclose(gram_tensor(K, m), oracles.gram_tensor(K, m))
 
 
-def test_gram_tensor_is_refused_with_its_byte_count():
-    with pytest.raises(MemoryLimitError, match=r"order 4 over 1000 points needs 7\.276 TiB \(8000000000000 bytes\)"):
-        gram_tensor(np.eye(1000), 4)
-    with pytest.raises(ParameterError, match=r"order must be even here, got 3.*symmetric"):
-        gram_tensor(np.eye(3), 3)
-
-
 def test_mode_product_keeps_the_mode_with_size_one():
     A = np.random.default_rng(0).normal(size=(2, 3, 4))
     x = np.arange(3.0)
@@ -46,8 +39,6 @@ def test_mode_product_keeps_the_mode_with_size_one():
     for i in range(2):
         for k in range(4):
             assert out[i, 0, k] == pytest.approx(sum(A[i, j, k] * x[j] for j in range(3)))
-    with pytest.raises(DataError, match="mode 3 of a tensor"):
-        mode_product(A, x, 3)
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 2), (4, 4), (3, 6)])
@@ -66,8 +57,6 @@ def test_contraction_by_mode_products_and_its_transpose():
     ones = np.ones(3)
     np.testing.assert_allclose(contract(A, (0, 2)), mode_product(A, ones, 1)[:, 0])
     np.testing.assert_allclose(contract(A, (2, 0)), contract(A, (0, 2)).T)
-    with pytest.raises(ParameterError, match="two different modes from 0 to 2"):
-        contract(A, (1, 1))
 
 
 @pytest.mark.parametrize("m", [4, 6])
@@ -99,8 +88,6 @@ def test_a_swap_of_the_halves_alone_is_not_half_symmetry():
     tensor = (A + A.T).reshape(3, 3, 3, 3)
     np.testing.assert_allclose(tensor, tensor.transpose(2, 3, 0, 1))
     assert not is_half_symmetric(tensor)
-    with pytest.raises(ParameterError, match="even number of modes, got 3"):
-        is_half_symmetric(np.zeros((2, 2, 2)))
 
 
 def test_symmetric_tensors():
@@ -153,6 +140,21 @@ def test_sampling_refutes_but_never_proves():
     assert tensor_form(-squares, found.witness) < 0
 
 
-def test_odd_orders_are_refused_with_the_reason():
-    with pytest.raises(ParameterError, match="odd order 3 is never semi-definite"):
-        semidefiniteness(np.ones((2, 2, 2)))
+CUBE = np.ones((2, 2, 2))
+TOO_LARGE = r"order 4 over 1000 points needs 7\.276 TiB \(8000000000000 bytes\)"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: gram_tensor(np.eye(1000), 4), MemoryLimitError, TOO_LARGE),
+        (lambda: gram_tensor(np.eye(3), 3), ParameterError, r"order must be even here, got 3.*symmetric"),
+        (lambda: mode_product(CUBE, np.ones(2), 3), DataError, "mode 3 of a tensor"),
+        (lambda: contract(CUBE, (1, 1)), ParameterError, "two different modes from 0 to 2"),
+        (lambda: is_half_symmetric(CUBE), ParameterError, "even number of modes, got 3"),
+        (lambda: semidefiniteness(CUBE), ParameterError, "odd order 3 is never semi-definite"),
+    ],
+)
+def test_refused_with_a_reason(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -24,29 +24,10 @@ from biclique.datasets import paper as sources
 from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.multiway import biclique_gram
 from biclique.progress import Progress
-from biclique.reproduce.cells import (
-    FULL,
-    PREPARATIONS,
-    QUICK,
-    Cell,
-    Records,
-    load_problem,
-    plan,
-    plan_preparations,
-    run_cell,
-    run_cells,
-)
+from biclique.reproduce import cells, methods
+from biclique.reproduce.cells import FULL, PREPARATIONS, QUICK, Cell, Records, load_problem, run_cell
 from biclique.reproduce.everything import reproduce, wrapped
-from biclique.reproduce.methods import (
-    METHODS,
-    Problem,
-    Settings,
-    ascending_embedding,
-    demo_embedding,
-    embedding,
-    error_rates,
-    repeated_kmeans,
-)
+from biclique.reproduce.methods import METHODS, Problem, Settings, embedding, repeated_kmeans
 from biclique.reproduce.printed import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
 from biclique.reproduce.result_tables import (
     INHOMOGENEOUS_ROWS,
@@ -65,6 +46,10 @@ def rbf(X, gamma=1.0):
     return np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=2))
 
 
+def result(order, error):
+    return {"order": order, "gamma": 1.0, "error": error, "deviation": 0.01, "seconds": 1.0, "k": 3}
+
+
 # k-means
 
 
@@ -73,6 +58,7 @@ def test_every_run_is_a_fixed_point_of_lloyd():
     for labels in repeated_kmeans(rows, 4, 20, np.random.RandomState(0)):
         means = np.array([rows[labels == j].mean(axis=0) for j in range(4)])
         assert (((rows[:, None] - means) ** 2).sum(axis=2).argmin(axis=1) == labels).all()
+    assert repeated_kmeans(np.zeros((5, 2)), 3, 4, np.random.RandomState(0)).shape == (4, 5)  # all points coincide
 
 
 def test_runs_are_as_good_as_scikit_learns():
@@ -85,16 +71,11 @@ def test_runs_are_as_good_as_scikit_learns():
     assert np.min(ours) == pytest.approx(np.min(theirs), rel=1e-6)
 
 
-def test_coinciding_points_and_more_clusters_than_points():
-    labels = repeated_kmeans(np.zeros((5, 2)), 3, 4, np.random.RandomState(0))
-    assert labels.shape == (4, 5)
-
-
 def test_error_rates_are_those_of_the_best_matching():
     random = np.random.default_rng(0)
     truth = random.integers(0, 3, 50)
     labels = random.integers(0, 3, (10, 50))
-    np.testing.assert_allclose(error_rates(truth, labels, 3), [clustering_error(truth, run) for run in labels])
+    np.testing.assert_allclose(methods.error_rates(truth, labels, 3), [clustering_error(truth, run) for run in labels])
 
 
 # Embeddings
@@ -104,10 +85,9 @@ def test_error_rates_are_those_of_the_best_matching():
 def test_embedding_is_algorithm_1(order):
     K = rbf(load_iris().data)
     _, vectors = oracles.algorithm_1(K, order)
-    np.testing.assert_allclose(oracles.projector(embedding(K, order, 3)), oracles.projector(vectors[:, :3]), atol=1e-8)
-    np.testing.assert_allclose(
-        oracles.projector(demo_embedding(K, order, 3)), oracles.projector(vectors[:, :3]), atol=1e-6
-    )
+    expected = oracles.projector(vectors[:, :3])
+    np.testing.assert_allclose(oracles.projector(embedding(K, order, 3)), expected, atol=1e-8)
+    np.testing.assert_allclose(oracles.projector(methods.demo_embedding(K, order, 3)), expected, atol=1e-6)
 
 
 def test_negative_eigenvalues_do_not_bring_the_trivial_vector_back():
@@ -127,7 +107,7 @@ def test_degrees_that_are_not_positive_are_refused():
     lonely[0] = lonely[:, 0] = 1e-310
     assert np.isfinite(embedding(lonely, 2, 2)).all()
     with pytest.raises(DegreeError):
-        demo_embedding(np.zeros((4, 4)), 2, 2)
+        methods.demo_embedding(np.zeros((4, 4)), 2, 2)
 
 
 # Methods
@@ -249,10 +229,6 @@ def test_a_run_writes_tables_pages_and_figures(tmp_path, home, finished_runs, mo
 
 def test_hopkins_is_compared_at_the_order_the_paper_means():
     """0.1112 is the error at m = 4; the best order of each sequence is another number, 0.0927."""
-
-    def result(order, error):
-        return {"order": order, "gamma": 1.0, "error": error, "deviation": 0.0, "seconds": 1.0, "k": 2}
-
     results = {
         Cell("hopkins155", "a", "gaussian_ours"): [result(2, 0.4), result(4, 0.2), result(6, 0.0)],
         Cell("hopkins155", "b", "gaussian_ours"): [result(2, 0.4), result(4, 0.0), result(6, 0.2)],
@@ -273,12 +249,10 @@ def test_finished_cells_are_never_done_again(tmp_path, home, finished_runs, monk
     with pytest.raises(DataError, match="other settings"):
         reproduce("table1", data=("hopkins155",), out=out, data_home=home, resume=True)
     done = []
-    monkeypatch.setattr(
-        "biclique.reproduce.cells.run_cell", lambda cell, *rest: done.append(cell) or run_cell(cell, *rest)
-    )
-    cells = sorted((out / "records").glob("*/*/*.json"))
-    cells[0].unlink()  # never finished
-    cells[1].write_text('{"cell"')  # cut short by a power failure of another program
+    monkeypatch.setattr(cells, "run_cell", lambda cell, *rest: done.append(cell) or run_cell(cell, *rest))
+    first_record, second_record = sorted((out / "records").glob("*/*/*.json"))[:2]
+    first_record.unlink()  # never finished
+    second_record.write_text('{"cell"')  # cut short by a power failure of another program
     second = reproduce("table1", data=("hopkins155",), out=out, data_home=home, quick=True, resume=True, verbose=False)
     assert len(done) == 2
     assert second["table1"].csv() == (out / "table1.csv").read_text() == first
@@ -289,13 +263,8 @@ def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path, finished_runs)
     arguments = ["reproduce", "table1", "--data", "iris", "--quick", "--jobs", "2"]
     command = [sys.executable, "-m", "biclique", *arguments, "--out"]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [*command, tmp_path / "killed"],
-        env=environment,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*command, tmp_path / "killed"], env=environment, start_new_session=True, **quiet)
     deadline = time.monotonic() + 120
     while not list((tmp_path / "killed").glob("records/*/*/*.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -325,15 +294,12 @@ def test_cells_do_not_depend_on_processes_or_order(tmp_path, home):
 
 
 def test_slow_methods_leave_the_sequences_out(home):
-    cells = plan(["hopkins155", "iris"], METHODS, str(home), quick=False)
-    assert Cell("iris", "iris", "gaussian_demo") in cells
-    assert not any(c.data == "hopkins155" and c.method == "gaussian_demo" for c in cells)
+    planned = cells.plan(["hopkins155", "iris"], METHODS, str(home), quick=False)
+    assert Cell("iris", "iris", "gaussian_demo") in planned
+    assert not any(c.data == "hopkins155" and c.method == "gaussian_demo" for c in planned)
 
 
 def test_curves_and_observations():
-    def result(order, error):
-        return {"order": order, "gamma": 1.0, "error": error, "deviation": 0.01, "seconds": 1.0, "k": 3}
-
     falls = {Cell("iris", "iris", "gaussian_ours"): [result(2, 0.3), result(4, 0.1), result(6, 0.2), result(4, 0.15)]}
     assert [point[:2] for point in by_order(falls, "iris", "gaussian_ours")] == [(2, 0.3), (4, 0.1), (6, 0.2)]
     assert "first observation holds" in observations(falls)[0]
@@ -345,23 +311,21 @@ def test_preparations_of_ovarian(tmp_path, home):
     X = np.random.default_rng(0).standard_normal((30, 100))
     X[:12] += 1
     np.savez(home / "ovarian100.npz", X=X, y=(np.arange(30) < 12).astype(int))
-    cells = plan_preparations(str(home))
-    assert len(cells) == len(PREPARATIONS) * 3
-    assert len({cell.file for cell in cells}) == len(cells)
+    planned = cells.plan_preparations(str(home))
+    assert len({cell.file for cell in planned}) == len(planned) == len(PREPARATIONS) * 3
     tables = reproduce("ovarian", data=("ovarian",), out=tmp_path / "out", data_home=home, quick=True, verbose=False)
     assert len(tables["ovarian"].rows) == len(PREPARATIONS)
     assert "The lowest is" in tables["ovarian"].notes[0]
     scaled = {name: load_problem("preparations", f"100 features, {name}", str(home)).X for name in PREPARATIONS}
     np.testing.assert_allclose(scaled["z-scored"].std(axis=0), 1)
     np.testing.assert_allclose(np.linalg.norm(scaled["unit rows"], axis=1), 1)
-    assert scaled["min-max"].min() == 0
-    assert scaled["min-max"].max() == 1
+    assert (scaled["min-max"].min(), scaled["min-max"].max()) == (0, 1)
 
 
 def test_smallest_eigenvalues_on_request():
     K = rbf(load_iris().data)
     _, vectors = oracles.algorithm_1(K, 4)
-    found = ascending_embedding(K, 4, 2)
+    found = methods.ascending_embedding(K, 4, 2)
     residual = found - vectors @ (vectors.T @ found)
     np.testing.assert_allclose(residual, 0, atol=1e-8)
     assert np.abs(vectors[:, :100].T @ found).max() < 1e-6
@@ -378,10 +342,8 @@ def test_wrong_arguments(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="must be a folder"):
         reproduce("datasets", data=("iris",), out=tmp_path / "file")
-    code = main(
-        ["reproduce", "table1", "--data", "spine", "--data-home", str(tmp_path / "file"), "--out", str(tmp_path)]
-    )
-    assert code == 3
+    home = ["--data-home", str(tmp_path / "file")]
+    assert main(["reproduce", "table1", "--data", "spine", *home, "--out", str(tmp_path)]) == 3
     assert "must be a folder" in capsys.readouterr().err
 
 
@@ -414,11 +376,11 @@ def test_tables_need_no_matplotlib(tmp_path, finished_runs, capsys, monkeypatch)
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failure_does_not_throw_finished_cells_away(tmp_path, home, monkeypatch, jobs):
-    cells = [Cell("iris", "iris", method) for method in ("label_free", "no_method", "gaussian_demo")]
+    planned = [Cell("iris", "iris", method) for method in ("label_free", "no_method", "gaussian_demo")]
     records = Records(tmp_path / "out", Settings(2, (2,)), resume=False)
     with pytest.raises(KeyError, match="no_method"):
-        run_cells(cells, records, home=str(home), jobs=jobs, progress=Progress())
-    assert records.get(cells[0]) is not None
+        cells.run_cells(planned, records, home=str(home), jobs=jobs, progress=Progress())
+    assert records.get(planned[0]) is not None
 
 
 def test_interrupted_runs_say_what_is_kept(tmp_path, capsys, monkeypatch):

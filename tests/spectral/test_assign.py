@@ -22,6 +22,11 @@ def embedding(k=4, n=200, noise=0.05, seed=0):
     return (np.eye(k)[labels] + noise * rng.normal(size=(n, k))) @ rotation, labels
 
 
+def labels_of(name, rows, k, weights=None, n_init=5, random_state=0):
+    weights = np.ones(len(rows)) if weights is None else weights
+    return ASSIGNERS[name].assign(rows, weights, k, n_init=n_init, random_state=random_state).rule.labels(rows)
+
+
 @pytest.mark.parametrize("name", ASSIGNERS)
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
 def test_clear_clusters_are_found_and_rules_are_pointwise(name, k):
@@ -39,23 +44,22 @@ def test_multiplicities_and_order_of_rows_do_not_matter(name):
     weights = np.random.default_rng(1).integers(1, 5, len(rows))
     repeated = np.repeat(np.arange(len(rows)), weights)
     shuffled = np.random.default_rng(2).permutation(repeated)
-    few = ASSIGNERS[name].assign(rows, weights.astype(float), 4, n_init=5, random_state=0).rule.labels(rows)
-    many = ASSIGNERS[name].assign(rows[shuffled], np.ones(len(shuffled)), 4, n_init=5, random_state=7).rule.labels(rows)
-    assert np.array_equal(few, many)
+    few = labels_of(name, rows, 4, weights.astype(float))
+    many = labels_of(name, rows[shuffled], 4, random_state=7)
+    assert np.array_equal(few[shuffled], many)
 
 
 def test_labels_are_numbered_by_sorted_centres():
+    rows, _ = embedding()
     for name in ASSIGNERS:
-        rows, _ = embedding()
-        labels = ASSIGNERS[name].assign(rows, np.ones(len(rows)), 4, n_init=5, random_state=0).rule.labels(rows)
-        centres, present = weighted_means(rows, np.ones(len(rows)), labels, 4)
+        centres, present = weighted_means(rows, np.ones(len(rows)), labels_of(name, rows, 4), 4)
         assert present.all()
         assert (np.diff(centres[:, 1]) > 0).all()
 
 
 def test_one_start_is_a_plain_kmeans_plus_plus():
     rows, _ = embedding(noise=0.4)
-    labels = ASSIGNERS["kmeans"].assign(rows, np.ones(len(rows)), 4, n_init=1, random_state=3).rule.labels(rows)
+    labels = labels_of("kmeans", rows, 4, n_init=1, random_state=3)
     plain = KMeans(4, init="k-means++", n_init=1, random_state=3, tol=1e-8).fit(rows)
     assert adjusted_rand_score(labels, plain.labels_) == 1
 
@@ -74,20 +78,17 @@ def test_more_clusters_than_columns_and_the_reverse():
     rows, truth = embedding(3)
     wide = np.column_stack([rows, np.zeros((len(rows), 2))])
     for name in ASSIGNERS:
-        labels = ASSIGNERS[name].assign(wide, np.ones(len(rows)), 3, n_init=3, random_state=0).rule.labels(wide)
-        assert adjusted_rand_score(truth, labels) == 1
+        assert adjusted_rand_score(truth, labels_of(name, wide, 3)) == 1
     line = np.array([[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]])
     assert len(spread_out_rows(line, 3)) == 3
-    labels = ASSIGNERS["kmeans"].assign(line, np.ones(6), 3, n_init=3, random_state=0).rule.labels(line)
-    assert adjusted_rand_score([0, 0, 1, 1, 2, 2], labels) == 1
+    assert adjusted_rand_score([0, 0, 1, 1, 2, 2], labels_of("kmeans", line, 3)) == 1
 
 
 @pytest.mark.parametrize("name", ["cluster_qr", "discretize"])
 def test_rows_of_zeros_are_no_trouble(name):
     rows, _ = embedding(3)
     rows[:5] = 0
-    labels = ASSIGNERS[name].assign(rows, np.ones(len(rows)), 3, n_init=1, random_state=0).rule.labels(rows)
-    assert set(labels[5:]) == {0, 1, 2}
+    assert set(labels_of(name, rows, 3, n_init=1)[5:]) == {0, 1, 2}
 
 
 def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():

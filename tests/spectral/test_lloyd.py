@@ -12,14 +12,20 @@ from tests import oracles
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 K = RBF(0.4).block(X, X)
-ORDERS = [2, 3.3, 4, 50, np.inf]
 
 
 def problem_of(matrix, order=4, multiplicities=None, weights=None):
     return KernelKMeansProblem(NormalizedCut(DenseGram(matrix), order, multiplicities), weights)
 
 
-@pytest.mark.parametrize("order", ORDERS)
+def to_means(rows, labels, weights):
+    """Squared distances to the weighted means of clusters, (n, k)."""
+    masks = [labels == j for j in range(labels.max() + 1)]
+    means = np.array([np.average(rows[mask], axis=0, weights=weights[mask]) for mask in masks])
+    return ((rows[:, None] - means) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("order", [2, 3.3, 4, 50, np.inf])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_it_lowers_is_the_cut_at_every_step(order, weighted):
     multiplicities = np.arange(80.0) % 4 + 1 if weighted else np.ones(80)
@@ -45,11 +51,7 @@ def test_a_fixed_point_is_one_of_lloyd_by_explicit_features():
     values, vectors = np.linalg.eigh(centred)
     features = vectors * np.sqrt(np.maximum(values, 0))
     result = kernel_kmeans(problem_of(K, 4), random_start(80, 5, 1), 5)
-    means = np.array(
-        [np.average(features[result.labels == j], axis=0, weights=S[result.labels == j]) for j in range(5)]
-    )
-    distances = ((features[:, None] - means) ** 2).sum(axis=2)
-    assert np.array_equal(np.argmin(distances, axis=1), result.labels)
+    assert np.array_equal(np.argmin(to_means(features, result.labels, S), axis=1), result.labels)
 
 
 def test_given_weights_are_plain_weighted_kernel_kmeans():
@@ -90,10 +92,7 @@ def test_the_shift_is_the_lowest_eigenvalue_and_the_end_a_fixed_point_of_shifted
         kernel = (matrix - np.outer(degrees, degrees) / matrix.sum()) / np.outer(degrees, degrees)
         values, vectors = np.linalg.eigh(kernel + np.diag(result.shift / degrees))
         features = vectors * np.sqrt(np.maximum(values, 0))
-        means = [
-            np.average(features[result.labels == j], axis=0, weights=degrees[result.labels == j]) for j in range(3)
-        ]
-        distances = ((features[:, None] - np.array(means)) ** 2).sum(axis=2)
+        distances = to_means(features, result.labels, degrees)
         own = distances[np.arange(60), result.labels]
         assert (own <= distances.min(axis=1) + 1e-9).all()
         plain = problem.state(result.labels, 3)
@@ -150,5 +149,4 @@ def test_linear_kernel_is_kmeans():
     rows = RNG.normal(size=(60, 2)) + 5
     gram = DenseGram.from_kernel(Linear(), rows)
     result = kernel_kmeans(KernelKMeansProblem(NormalizedCut(gram, 2), np.ones(60)), random_start(60, 3, 0), 3)
-    means = np.array([rows[result.labels == j].mean(axis=0) for j in range(3)])
-    assert np.array_equal(np.argmin(((rows[:, None] - means) ** 2).sum(axis=2), axis=1), result.labels)
+    assert np.array_equal(np.argmin(to_means(rows, result.labels, np.ones(60)), axis=1), result.labels)

@@ -94,13 +94,6 @@ def test_a_known_start_and_image_save_a_pass():
     np.testing.assert_allclose(given.values, plain.values, atol=1e-12)
 
 
-def test_a_start_that_is_no_basis_is_mended():
-    operator = Known(SPECTRA["gap"])
-    start = np.ones((N, 8))
-    result = top_eigenpairs(operator, 4, start=start, start_image=operator.matmat(start), random_state=0)
-    np.testing.assert_allclose(result.values, SPECTRA["gap"][:4], atol=1e-10)
-
-
 def test_too_few_passes_are_reported_not_hidden():
     result = top_eigenpairs(Known(SPECTRA["no gap"]), 5, tol=1e-10, max_iter=3, random_state=0)
     assert not result.converged
@@ -123,20 +116,17 @@ def test_a_deflated_pair_does_not_stand_before_negative_ones(n):
     np.testing.assert_allclose(result.values, np.delete(operator.values, 1)[:3], atol=1e-7)
 
 
-@pytest.mark.parametrize("lost", [0, 2, 5, None])
-def test_a_block_with_a_missing_direction_is_still_the_product_of_its_factors(lost):
-    block = np.random.default_rng(0).normal(size=(N, 6))
-    if lost is not None:
-        block[:, lost] = 0
-    Q, R = BlockKrylov(Known(SPECTRA["gap"]), 2, None, 0)._orthonormal(block)
-    np.testing.assert_allclose(Q @ R, block, atol=1e-10)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-10)
-
-
-@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-7, 1e-12, 1e-17])
-def test_columns_that_are_alike_become_orthonormal(size):
+def blocks():
+    """Six columns that are independent, lack one, or are ever more alike."""
     random = np.random.default_rng(0)
-    block = random.normal(size=(N, 1)) + size * random.normal(size=(N, 6))
+    block = random.normal(size=(N, 6))
+    yield block
+    yield from (block * (np.arange(6) != lost) for lost in (0, 2, 5))
+    yield from (block[:, :1] + size * random.normal(size=(N, 6)) for size in (1.0, 1e-3, 1e-7, 1e-12, 1e-17))
+
+
+@pytest.mark.parametrize("block", list(blocks()))
+def test_any_block_is_the_product_of_its_factors(block):
     Q, R = BlockKrylov(Known(SPECTRA["gap"]), 2, None, 0)._orthonormal(block)
     np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(Q @ R, block, atol=1e-12)
@@ -154,9 +144,8 @@ def test_every_pass_is_reported():
 
 def by_scipy(operator, k, solver, tol=1e-8, max_iter=500):
     unwanted = operator.vector(operator.shape[0] - 1)
-    return scipy_eigenpairs(
-        operator, k, solver, tol=tol, max_iter=max_iter, start=None, deflate=unwanted, random_state=0
-    )
+    options = {"tol": tol, "max_iter": max_iter, "start": None, "deflate": unwanted, "random_state": 0}
+    return scipy_eigenpairs(operator, k, solver, **options)
 
 
 CROWDED = {
@@ -225,25 +214,21 @@ def test_small_residuals_are_not_trusted_before_the_others_have_settled():
         np.testing.assert_allclose(found.values, spectrum[:3], atol=1e-4)
 
 
-def test_a_start_wider_than_a_block():
-    operator = Known(SPECTRA["no gap"])
-    start = np.random.default_rng(1).normal(size=(N, 12))
-    result = top_eigenpairs(operator, 4, tol=1e-6, max_iter=300, start=start, random_state=0)
+@pytest.mark.parametrize(
+    "start", [np.ones((N, 8)), np.random.default_rng(1).normal(size=(N, 12))], ids=["flat", "wide"]
+)
+@pytest.mark.parametrize("imaged", [False, True])
+@pytest.mark.parametrize("name", ["gap", "no gap"])
+def test_a_start_that_is_no_basis_or_wider_than_a_block(start, imaged, name):
+    operator = Known(SPECTRA[name])
+    image = operator.matmat(start) if imaged else None
+    options = {"tol": 1e-6, "max_iter": 300, "start": start, "start_image": image}
+    result = top_eigenpairs(operator, 4, random_state=0, **options)
     assert result.converged
-    np.testing.assert_allclose(result.values, SPECTRA["no gap"][:4], atol=1e-8)
+    np.testing.assert_allclose(result.values, SPECTRA[name][:4], atol=1e-8)
 
 
 # Small problems, decomposed whole or for a few pairs
-
-
-def spoil(values, vectors):
-    """What LAPACK's solver for a few eigenpairs must not be believed: too few, skew, or no eigenvectors."""
-    turned = np.roll(vectors, 1, axis=0)
-    return {
-        "none": (values[:0], vectors[:, :0]),
-        "skew": (values, vectors[:, [0] * len(values)]),
-        "no": (values, turned),
-    }
 
 
 @pytest.fixture(params=[np.inf, 0], ids=["whole", "few"])
@@ -271,8 +256,9 @@ def test_a_vector_that_is_not_wanted_does_not_stand_before_negative_eigenvalues(
     np.testing.assert_allclose(found.values, np.delete(operator.values, 1)[:3], atol=1e-13)
 
 
-@pytest.mark.parametrize("how", ["none", "skew", "no", "error"])
+@pytest.mark.parametrize("how", ["too few", "skew", "no eigenvectors", "error"])
 def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
+    """LAPACK's solver for a few eigenpairs must not be believed."""
     operator = Known(np.linspace(1, 0, 40))
     with monkeypatch.context() as patch:
         patch.setattr(solver, "FEW", np.inf)
@@ -281,8 +267,10 @@ def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
     def broken(matrix, **_):
         if how == "error":
             raise np.linalg.LinAlgError("no convergence")
-        values, vectors = np.linalg.eigh(matrix)
-        return spoil(values[-3:], vectors[:, -3:])[how]
+        values, vectors = (part[..., -3:] for part in np.linalg.eigh(matrix))
+        if how == "too few":
+            return values[:0], vectors[:, :0]
+        return values, vectors[:, [0] * 3] if how == "skew" else np.roll(vectors, 1, axis=0)
 
     monkeypatch.setattr(solver, "eigh", broken)
     found = dense_eigenpairs(operator, 3)

@@ -22,12 +22,14 @@ def rows():
     return np.concatenate([random.normal(size=(400, 3)) + centre for centre in (0, 3, 7)])
 
 
-def solved(gram, probe, k=4, tol=1e-6):
+def pairs_of(cut, k, tol, **options):
+    start = {"start": cut.start, "start_image": cut.start_image}
+    return top_eigenpairs(cut, k, tol=tol, deflate=cut.trivial, random_state=0, **start, **options)
+
+
+def solved(gram, probe, tol=1e-6):
     cut = NormalizedCut(gram, ORDER, None, probe)
-    pairs = top_eigenpairs(
-        cut, k, tol=tol, start=cut.start, start_image=cut.start_image, deflate=cut.trivial, random_state=0
-    )
-    return cut, pairs
+    return cut, pairs_of(cut, 4, tol)
 
 
 TILES = partial(TiledGram, RBF(0.1), dtype=np.float64)
@@ -94,17 +96,7 @@ def solved_from_blobs(X, weights, seed=0, few_rows=500, k=4):
     probe = np.random.default_rng(seed + 100).standard_normal((X.shape[0], k + 4))
     begun = start_from_few(probe, partial(TiledGram, RBF(0.5)), X[some], X, 2, weights[some], seed, weights)
     cut = NormalizedCut(TiledGram(RBF(0.5), X), 2, weights, begun)
-    pairs = top_eigenpairs(
-        cut,
-        k,
-        tol=1e-3,
-        noise=cut.gram.noise,
-        start=cut.start,
-        start_image=cut.start_image,
-        deflate=cut.trivial,
-        random_state=0,
-    )
-    return pairs, cut.n_passes
+    return pairs_of(cut, k, 1e-3, noise=cut.gram.noise), cut.n_passes
 
 
 @pytest.mark.once
