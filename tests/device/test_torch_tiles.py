@@ -4,6 +4,7 @@ The interpreter checks what is computed, not how tensor cores round: the error b
 from the tests marked ``gpu``.
 """
 
+import itertools
 import os
 import pickle
 from dataclasses import replace
@@ -97,16 +98,11 @@ def check(kernel, X, V, Y, engine, precision="float32", tolerance=DEFAULT):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("d", COLUMNS)
-def test_torch_tiles_are_the_dense_form(name, n, d):
-    check(named(name, d), rows(n, d), vectors(n, 5), rows(37, d, 1), ("torch", DEVICE))
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("b", VECTORS)
-def test_torch_tiles_with_any_number_of_vectors(name, b):
-    check(named(name, 16), rows(300, 16), vectors(300, b), rows(37, 16, 1), ("torch", DEVICE))
+@pytest.mark.parametrize(
+    ("n", "d", "b"), [*itertools.product(SIZES, COLUMNS, [5]), *itertools.product([300], [16], VECTORS)]
+)
+def test_torch_tiles_are_the_dense_form(name, n, d, b):
+    check(named(name, d), rows(n, d), vectors(n, b), rows(37, d, 1), ("torch", DEVICE))
 
 
 @fused
@@ -119,22 +115,16 @@ def test_the_fused_kernel_is_the_dense_form(name, n, d, b, precision):
 
 
 @fused
-@pytest.mark.parametrize("n", SIZES)
-def test_the_fused_kernel_at_odd_sizes(n):
-    check(named("rbf", 3), rows(n), vectors(n, 3), rows(2, seed=1), ("triton", DEVICE))
-
-
-@fused
-@pytest.mark.parametrize("name", ["rbf", "polynomial"])
-@pytest.mark.parametrize("d", [*COLUMNS, 5, 6, 10, 11, 65])
-def test_the_fused_kernel_with_any_number_of_columns(name, d):
-    check(named(name, d), rows(130, d), vectors(130, 3), rows(2, d, 1), ("triton", DEVICE))
-
-
-@fused
-@pytest.mark.parametrize("b", VECTORS)
-def test_the_fused_kernel_with_any_number_of_vectors(b):
-    check(named("rbf", 4), rows(130, 4), vectors(130, b), rows(2, 4, 1), ("triton", DEVICE))
+@pytest.mark.parametrize(
+    ("name", "n", "d", "b"),
+    [
+        *itertools.product(["rbf"], SIZES, [3], [3]),
+        *itertools.product(["rbf", "polynomial"], [130], [*COLUMNS, 5, 6, 10, 11, 65], [3]),
+        *itertools.product(["rbf"], [130], [4], VECTORS),
+    ],
+)
+def test_the_fused_kernel_at_odd_sizes(name, n, d, b):
+    check(named(name, d), rows(n, d), vectors(n, b), rows(2, d, 1), ("triton", DEVICE))
 
 
 @fused
@@ -360,26 +350,33 @@ def test_float64_is_not_there_on_every_device(monkeypatch):
         TorchGram(named("rbf", 3), rows(), device="mps", precision="float64")
 
 
-def test_errors_name_the_way_out(monkeypatch):
-    X = rows()
-    for name in ("sigmoid", "chi2"):
-        with pytest.raises(ParameterError, match="device=None"):
-            TorchGram(make_kernel(name, gamma=1.0), np.abs(X), device="cpu")
-    with pytest.raises(ParameterError, match="precision must be one of float32, fast"):
-        TorchGram(named("rbf", 3), X, device="cpu", precision="best")
-    with pytest.raises(ParameterError, match="engine must be one of"):
-        TorchGram(named("rbf", 3), X, device="cpu", engine="cuda")
-    with pytest.raises(ParameterError, match="device='tpu9' cannot be used here"):
-        TorchGram(named("rbf", 3), X, device="tpu9")
-    with pytest.raises(ParameterError, match="device='meta' cannot be used here"):
-        TorchGram(named("rbf", 3), X, device="meta")
+RBF = named("rbf", 3)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "message"),
+    [
+        (make_kernel("sigmoid", gamma=1.0), {}, "device=None"),
+        (make_kernel("chi2", gamma=1.0), {}, "device=None"),
+        (RBF, {"precision": "best"}, "precision must be one of float32, fast"),
+        (RBF, {"engine": "cuda"}, "engine must be one of"),
+        (RBF, {"device": "tpu9"}, "device='tpu9' cannot be used here"),
+        (RBF, {"device": "meta"}, "device='meta' cannot be used here"),
+    ],
+)
+def test_errors_name_the_way_out(kernel, options, message):
+    with pytest.raises(ParameterError, match=message):
+        TorchGram(kernel, np.abs(rows()), **{"device": "cpu", **options})
+
+
+def test_rows_vectors_and_packages_that_are_not_there(monkeypatch):
     with pytest.raises(DataError, match="dense rows"):
-        TorchGram(named("rbf", 3), sparse.csr_array(X), device="cpu")
+        TorchGram(RBF, sparse.csr_array(rows()), device="cpu")
     with pytest.raises(DataError, match="V must have 300 rows"):
-        TorchGram(named("rbf", 3), X, device="cpu").matmat(vectors(299, 2))
+        TorchGram(RBF, rows(), device="cpu").matmat(vectors(299, 2))
     monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match="biclique\\[gpu\\]"):
-        TorchGram(named("rbf", 3), X, device="cpu")
+        TorchGram(RBF, rows(), device="cpu")
 
 
 @fused

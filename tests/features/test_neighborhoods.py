@@ -13,15 +13,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import FewerClustersWarning
+from biclique.features.neighborhoods import NeighborhoodMap
 from tests import oracles
 
 FLOOR = 2.0**-52
-
-
-def mapped(Z, r):
-    from biclique.features.neighborhoods import NeighborhoodMap
-
-    return NeighborhoodMap(Z, r)
 
 
 def fitted(X, k, weights=None, **parameters):
@@ -176,7 +171,7 @@ def test_the_cut_by_hand():
 def test_members_and_weights_of_the_map(case):
     X, Z = case
     for n_neighbors in (1, 2, 7):
-        feature_map = mapped(Z, min(n_neighbors, max(1, len(Z) // 2)))
+        feature_map = NeighborhoodMap(Z, min(n_neighbors, max(1, len(Z) // 2)))
         r = feature_map.n_neighbors
         assert (feature_map.size, r) == (len(Z), oracles.effective_neighbors(len(Z), n_neighbors))
         columns = feature_map.columns(X)
@@ -188,13 +183,7 @@ def test_members_and_weights_of_the_map(case):
         np.testing.assert_allclose(feature_map.edge_weights, weights, rtol=1e-9)
         dense = columns.toarray()
         np.testing.assert_allclose(dense, np.where(dense > 0, np.sqrt(weights), 0), rtol=1e-9)
-
-
-def test_the_kernel_of_the_map(case):
-    X, Z = case
-    r = oracles.effective_neighbors(len(Z))
-    columns = mapped(Z, r).columns(X).toarray()
-    np.testing.assert_allclose(columns @ columns.T, oracles.neighborhood_kernel(X, Z, r), rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(dense @ dense.T, oracles.neighborhood_kernel(X, Z, r), rtol=1e-9, atol=1e-15)
 
 
 def test_components_of_the_map(case):
@@ -202,7 +191,7 @@ def test_components_of_the_map(case):
     groups = np.concatenate([X, X[:7] + 1e4]), np.concatenate([Z, Z[:7] + 1e4])
     for rows, marks in ((X, Z), groups, (X[:1], Z), (X[::9], Z)):
         for r in {1, oracles.effective_neighbors(len(marks))}:
-            feature_map = mapped(marks, r)
+            feature_map = NeighborhoodMap(marks, r)
             count, of_landmarks = feature_map.components(rows)
             found = oracles.neighborhood_members(rows, marks, r)
             expected, of_rows = oracles.hypergraph_components(rows, marks, r)
@@ -226,7 +215,7 @@ def test_components_of_the_map(case):
 def test_members_of_whole_numbers(X, n_neighbors):
     Z = oracles.distinct_landmarks(X)
     r = oracles.effective_neighbors(len(Z), n_neighbors)
-    feature_map = mapped(Z, r)
+    feature_map = NeighborhoodMap(Z, r)
     assert members(feature_map, X) == oracles.neighborhood_members(X, Z, r)
     np.testing.assert_allclose(feature_map.edge_weights, oracles.edge_weights(Z, r), rtol=1e-9)
 
@@ -234,8 +223,8 @@ def test_members_of_whole_numbers(X, n_neighbors):
 def test_ties_are_relative():
     x = np.zeros((1, 1))
     for unit in (1.0, 3.7, 1e-5):
-        assert members(mapped(unit * np.array([[1.0], [-1 - 0.5e-9]]), 1), x) == [{0, 1}]
-        assert members(mapped(unit * np.array([[1.0], [-1 - 2e-9]]), 1), x) == [{0}]
+        assert members(NeighborhoodMap(unit * np.array([[1.0], [-1 - 0.5e-9]]), 1), x) == [{0, 1}]
+        assert members(NeighborhoodMap(unit * np.array([[1.0], [-1 - 2e-9]]), 1), x) == [{0}]
 
 
 def test_at_most_four_r_members():
@@ -247,16 +236,16 @@ def test_at_most_four_r_members():
         (CIRCLE, np.zeros((1, 2)), 2, set(range(8))),
     ):
         for unit in (1.0, 3.7, 1e-5):
-            assert members(mapped(Z * unit, r), x * unit) == [expected]
+            assert members(NeighborhoodMap(Z * unit, r), x * unit) == [expected]
     Z = lattice(5, n=243)
     X = Z[:30] + 0.5  # in the middle of 32 landmarks, or of fewer at the border
     for r in (1, 3, 7):
         assert full_sets(X, Z, r) > 0
-        assert members(mapped(Z, r), X) == oracles.neighborhood_members(X, Z, r)
+        assert members(NeighborhoodMap(Z, r), X) == oracles.neighborhood_members(X, Z, r)
 
 
 def test_landmarks_at_one_point():
-    feature_map = mapped(np.array([[0.0], [0.0], [0.0], [0.0], [5.0]]), 1)
+    feature_map = NeighborhoodMap(np.array([[0.0], [0.0], [0.0], [0.0], [5.0]]), 1)
     assert feature_map.edge_weights.tolist() == [1, 1, 1, 1, FLOOR]
     assert members(feature_map, np.array([[0.0], [5.0]])) == [{0, 1, 2, 3}, {4}]
 
@@ -268,7 +257,7 @@ def test_units_precision_and_the_order_of_rows_do_not_matter(d):
     r = next(r for r in (7, 5, 4, 3) if not full_sets(X, Z, r) and not full_sets(X, X, r))
     order, marks = np.random.default_rng(2).permutation(len(X)), np.random.default_rng(3).permutation(len(Z))
     for own in (X, Z):
-        first = mapped(own, r)
+        first = NeighborhoodMap(own, r)
         columns = first.columns(X)
         changed = [
             (own * 3.7, X * 3.7, slice(None)),
@@ -278,17 +267,17 @@ def test_units_precision_and_the_order_of_rows_do_not_matter(d):
             (own, X[order], order),
         ]
         for there, rows, numbers in changed:
-            other = mapped(there, r)
+            other = NeighborhoodMap(there, r)
             assert members(other, rows) == members(first, X[numbers])
             np.testing.assert_allclose(other.edge_weights, first.edge_weights, rtol=1e-8)
             np.testing.assert_allclose(other.columns(rows).toarray(), columns.toarray()[numbers], rtol=1e-8)
-    shuffled = mapped(Z[marks], r).columns(X).toarray()
-    np.testing.assert_allclose(shuffled, mapped(Z, r).columns(X).toarray()[:, marks], rtol=1e-8)
+    shuffled = NeighborhoodMap(Z[marks], r).columns(X).toarray()
+    np.testing.assert_allclose(shuffled, NeighborhoodMap(Z, r).columns(X).toarray()[:, marks], rtol=1e-8)
 
 
 def test_a_row_does_not_depend_on_the_others():
     X = lattice(3)
-    feature_map = mapped(X, 7)
+    feature_map = NeighborhoodMap(X, 7)
     whole = feature_map.columns(X).toarray()
     for i in (0, 17, 59):
         assert np.array_equal(feature_map.columns(X[i : i + 1]).toarray()[0], whole[i])
@@ -297,7 +286,7 @@ def test_a_row_does_not_depend_on_the_others():
 def test_theorem_1(case):
     """K is semi-definite, and 𝒦v^m = h² (1ᵀv)^(m−2) vᵀKv for the tensor of the biclique kernel."""
     X, Z = case
-    columns = mapped(Z, oracles.effective_neighbors(len(Z))).columns(X).toarray()
+    columns = NeighborhoodMap(Z, oracles.effective_neighbors(len(Z))).columns(X).toarray()
     K = columns @ columns.T
     assert np.linalg.eigvalsh(K).min() > -1e-12 * np.trace(K)
     n, m = min(len(X), 5), 4
@@ -311,7 +300,7 @@ def test_theorem_1(case):
 
 def test_degrees_do_not_vanish_on_heavy_tails():
     X = np.random.default_rng(0).standard_cauchy((300, 2)) ** 3
-    feature_map = mapped(X, 7)
+    feature_map = NeighborhoodMap(X, 7)
     assert feature_map.edge_weights.min() == FLOOR
     assert feature_map.edge_weights.max() <= 1
     columns = feature_map.columns(X)
@@ -349,13 +338,6 @@ def test_the_embedding_is_that_of_the_dense_cut(name, order):
     np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(embedding), atol=1e-6)
     trivial = model.embedding_[:, 0] * np.sign(model.embedding_[0, 0])
     np.testing.assert_allclose(trivial, embedding[:, 0], atol=1e-6)
-
-
-def test_the_order_is_2():
-    X = SPREAD["normal"]
-    auto = fitted(X, 3)
-    assert auto.order_ == 2
-    assert np.array_equal(auto.labels_, fitted(X, 3, order=2).labels_)
 
 
 def test_labels_come_from_unit_rows():
@@ -423,14 +405,6 @@ def test_one_cluster():
         assert np.array_equal(model.predict(X), model.labels_)
 
 
-def test_equal_rows():
-    X = np.ones((20, 3))
-    with pytest.warns(FewerClustersWarning):
-        model = fitted(X, 3)
-    assert model.labels_.tolist() == [0] * 20
-    assert model.predict(X + 5).tolist() == [0] * 20
-
-
 @pytest.mark.parametrize("p", [2, 3, 4, 5, 7])
 def test_more_clusters_than_landmarks(p):
     X = np.repeat(normal(p, 2), 9, axis=0)
@@ -439,29 +413,6 @@ def test_more_clusters_than_landmarks(p):
     assert set(model.labels_.tolist()) == set(range(p))
     assert same_partition(np.repeat(np.arange(p), 9), model.labels_)
     assert np.array_equal(model.predict(X), model.labels_)
-
-
-def test_sample_weights_are_repeated_rows():
-    for X, k in ((normal(50, 2, 3), 3), (far_groups([[0.0, 0], [6, 0], [0, 7]], 20)[0], 3)):
-        counts = np.random.default_rng(1).integers(1, 5, len(X))
-        weighted, repeated = fitted(X, k, counts), fitted(np.repeat(X, counts, axis=0), k)
-        assert weighted.n_neighbors_ == repeated.n_neighbors_
-        assert same_partition(np.repeat(weighted.labels_, counts), repeated.labels_)
-        np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-6)
-        rows = np.repeat(weighted.embedding_, counts, axis=0)
-        np.testing.assert_allclose(rows @ rows.T, repeated.embedding_ @ repeated.embedding_.T, atol=1e-6)
-
-
-def test_rows_of_no_weight_change_nothing():
-    X = normal(60, 2, 3)
-    weights = np.ones(60)
-    weights[::6] = 0
-    with_them, without = fitted(X, 3, weights), fitted(X[weights > 0], 3)
-    assert with_them.n_neighbors_ == without.n_neighbors_
-    assert same_partition(with_them.labels_[weights > 0], without.labels_)
-    rows = with_them.embedding_[weights > 0]
-    np.testing.assert_allclose(rows @ rows.T, without.embedding_ @ without.embedding_.T, atol=1e-6)
-    np.testing.assert_allclose(with_them.predict(X), with_them.labels_)
 
 
 def test_clusters_of_iris_do_not_depend_on_units_precision_or_order(iris):
@@ -480,15 +431,6 @@ def test_clusters_of_iris_do_not_depend_on_units_precision_or_order(iris):
         assert same_partition(first.labels_[numbers], model.labels_)
         np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, spread[numbers][:, numbers], atol=1e-6)
     assert adjusted_rand_score(iris[1], first.labels_) > 0.8
-
-
-@pytest.mark.parametrize("name", SPREAD)
-def test_training_rows_are_predicted_as_labelled(name):
-    X = SPREAD[name]
-    for parameters in ({}, {"order": 4}, {"n_neighbors": 3}):
-        model = fitted(X, 3, **parameters)
-        assert np.array_equal(model.predict(X), model.labels_)
-        np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
 
 
 @pytest.mark.parametrize("order", [2, 4])
@@ -521,13 +463,6 @@ def test_new_rows_of_components_join_the_nearest_one():
     rows, of_rows = far_groups([[0.0, 0], [100, 0], [0, 120]], 15, seed=1)
     names = [model.labels_[group == g][0] for g in range(3)]
     assert model.predict(rows).tolist() == [names[g] for g in of_rows]
-
-
-def test_fewer_landmarks_than_rows():
-    X, group = far_groups([[0.0, 0], [40, 0], [0, 50]], 150)
-    model = fitted(X, 3, rank=60)
-    assert same_partition(group, model.labels_)
-    assert np.array_equal(model.predict(X), model.labels_)
 
 
 def test_shuffled_integers_keep_their_labels():

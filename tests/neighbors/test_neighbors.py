@@ -268,12 +268,6 @@ def test_the_bits_do_not_depend_on_threads_and_survive_pickling():
         np.testing.assert_array_equal(one.matmat(X), other.matmat(X))
 
 
-def test_connectivity_is_scikit_learns():
-    X = rows(200, 3)
-    A = kneighbors_graph(X, 10, include_self=True)
-    np.testing.assert_array_equal(NeighborGram.from_rows(X, 10).K.toarray(), (0.5 * (A + A.T)).toarray())
-
-
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("more", [0, 5])
 def test_a_given_graph_is_taken_as_scikit_learn_takes_it(include_self, more):
@@ -400,7 +394,6 @@ def test_ties_far_from_the_middle_are_measured():
 
 @pytest.mark.once
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
-@pytest.mark.once
 def test_an_interrupt_in_the_search_leaves_the_process_whole():
     X = np.random.default_rng(0).normal(size=(60_000, 8))
     some = X[:3000]
