@@ -3,7 +3,6 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biclique import BicliqueSpectralClustering, ConsensusClustering, consensus_labels
 from biclique.cluster.consensus import embedded, equal_rows, memberships
@@ -108,8 +107,3 @@ def test_the_estimator_and_its_predict():
 def test_bad_estimators_are_refused(estimators, said):
     with pytest.raises(ParameterError, match=said):
         ConsensusClustering(2, estimators=estimators).fit(np.eye(5))
-
-
-@parametrize_with_checks([ConsensusClustering(2)])
-def test_estimator_checks(estimator, check):
-    check(estimator)

@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.exceptions import (
@@ -346,16 +345,6 @@ def test_fewer_clusters_are_said():
     hypergraph = Hypergraph.from_edges([[0, 1, 2, 3, 4, 5]])
     with pytest.warns(FewerClustersWarning, match="1 clusters returned, 3 asked for"):
         HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
-
-
-EXPECTED = {"check_clustering": "feeds points with negative coordinates, which are no incidence matrix"}
-
-
-@pytest.mark.once
-@parametrize_with_checks([HypergraphSpectralClustering(2)], expected_failed_checks=lambda _: EXPECTED)
-@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
-def test_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def test_a_long_ring_is_cut_into_arcs():

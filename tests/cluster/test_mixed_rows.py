@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import biclique
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
@@ -332,21 +331,3 @@ def test_a_kernel_with_columns_of_its_own():
     np.testing.assert_array_equal(own.embedding_, quiet(model(gamma=3.0), X).embedding_)
     with pytest.raises(ParameterError, match="made for 5 columns"):
         own.fit(X[:, :4])
-
-
-@pytest.mark.once
-@parametrize_with_checks(
-    [
-        BicliqueSpectralClustering(2, affinity="gower", n_init=1),
-        BicliqueSpectralEmbedding(affinity="gower"),
-        BicliqueKernelKMeans(2, affinity="gower"),
-        BicliqueSpectralClustering(2, kernel_params={"metric": "gower"}, n_init=1),
-        BicliqueSpectralEmbedding(kernel_params={"metric": "gower"}),
-        BicliqueKernelKMeans(2, kernel_params={"metric": "gower"}),
-    ],
-    # scikit-learn 1.6 asks this of every estimator.
-    expected_failed_checks=lambda _: {"check_sample_weight_equivalence_on_sparse_data": "gower takes no sparse rows"},
-)
-@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
-def test_estimator_checks(estimator, check):
-    check(estimator)

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError, StructureWarning
@@ -17,13 +16,6 @@ def corners():
     X, y = make_blobs(200, centers=[[0, 0], [9, 0], [0, 9], [9, 9]], random_state=0)
     X.setflags(write=False)
     return X, y
-
-
-@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
-@pytest.mark.once
-@parametrize_with_checks([BicliqueSpectralClustering("select")])
-def test_scikit_learn_compatible(estimator, check):
-    check(estimator)
 
 
 def test_the_number_is_selected_fitted_and_explained(corners):

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, FewerClustersWarning, MemoryLimitError
@@ -172,10 +171,3 @@ def test_refused_with_a_reason(monkeypatch):
     monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 2**20)
     with pytest.raises(MemoryLimitError, match="n_draws"):
         InhomogeneousSubspaceClustering(2).fit(X)
-
-
-@pytest.mark.once
-@parametrize_with_checks([InhomogeneousSubspaceClustering(2, subspace_dim=1, n_draws=40, n_rounds=2)])
-@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
-def test_estimator_checks(estimator, check):
-    check(estimator)

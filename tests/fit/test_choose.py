@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.exceptions import MemoryLimitError, ParameterError
 from biclique.fit.choose import check_memory, choose_gram, choose_precision
 from biclique.kernels import RBF, Chi2, Gower, Laplacian, Linear
 from biclique.rows.array import ArrayRows
@@ -162,18 +162,6 @@ LANDMARKS = {"device": "cpu", "gram": "nystroem"}
 def test_what_cannot_be_done_is_refused(blobs, parameters, message):
     with pytest.raises(ParameterError, match=message):
         BicliqueSpectralClustering(**{"n_clusters": 4, "affinity": "rbf", **parameters}).fit(blobs[0])
-
-
-@needs("torch")
-def test_rows_that_a_device_does_not_take(blobs):
-    X = blobs[0]
-    for affinity in ("neighborhoods", "rbf"):
-        with pytest.raises(DataError, match="device= needs dense rows"):
-            BicliqueSpectralClustering(4, affinity=affinity, device="cpu").fit(sparse.csr_array(X))
-    with pytest.raises(ParameterError, match="sample_weight of 0 works without device="):
-        BicliqueSpectralClustering(4, affinity="rbf", device="cpu").fit(X, sample_weight=np.arange(300))
-    with pytest.raises(ParameterError, match=r"landmarks on a device are .* use gram='auto'"):
-        BicliqueSpectralClustering(4, affinity="rbf", gamma=1e-10, **LANDMARKS).fit(X * 1e12)
 
 
 @needs("dask")

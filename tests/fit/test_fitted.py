@@ -1,6 +1,7 @@
-"""Every kind of fitted model keeps the contract: one class each."""
+"""Every kind of fitted model keeps the contract."""
 
 import numpy as np
+import pytest
 from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
@@ -27,48 +28,28 @@ class OfRows(FittedContract):
         return BicliqueSpectralClustering(3, random_state=0, **self.parameters).fit(X), X, new
 
 
-class OfKernel(FittedContract):
-    parameters = {}  # noqa: RUF012
-
-    def create(self):
-        X, new = groups()
-        return BicliqueSpectralClustering(3, affinity="rbf", random_state=0, **self.parameters).fit(X), X, new
-
-
-class TestDefault(OfRows):
-    pass
-
-
-class TestCentres(OfRows):
-    parameters = {"rank": 40, "order": 3, "assign_labels": "cluster_qr"}  # noqa: RUF012
-
-
-class TestNeighborhoodsOfCategories(OfRows):
-    parameters = {"kernel_params": {"metric": "gower"}, "n_neighbors": 5}  # noqa: RUF012
+RBF_KERNEL = {"affinity": "rbf"}
+WAYS = {
+    "default": {},
+    "centres": {"rank": 40, "order": 3, "assign_labels": "cluster_qr"},
+    "neighbourhoods of categories": {"kernel_params": {"metric": "gower"}, "n_neighbors": 5},
+    "neighbourhoods and their rule": {"assign_labels": "kernel_kmeans"},
+    "dense": RBF_KERNEL,
+    "tiled": {**RBF_KERNEL, "gram": "tiled", "order": 4},
+    "the rule of kernel k-means": {**RBF_KERNEL, "assign_labels": "kernel_kmeans"},
+    "symmetric": {**RBF_KERNEL, "modelling": "symmetric", "order": 3, "assign_labels": "discretize"},
+    "a factored operator": {**RBF_KERNEL, "modelling": "symmetric", "gram": "nystroem", "rank": 40},
+    "landmarks": {**RBF_KERNEL, "gram": "nystroem", "rank": 40},
+    "features": {**RBF_KERNEL, "gram": "features", "rank": 64, "assign_labels": "cluster_qr", "order": 4},
+    "graph": {"affinity": "nearest_neighbors"},
+    "connected graph": {"affinity": "nearest_neighbors", "n_neighbors": 60, "assign_labels": "kernel_kmeans"},
+}
 
 
-class TestNeighborhoodsRule(OfRows):
-    parameters = {"assign_labels": "kernel_kmeans"}  # noqa: RUF012
-
-
-class TestDense(OfKernel):
-    pass
-
-
-class TestTiled(OfKernel):
-    parameters = {"gram": "tiled", "order": 4}  # noqa: RUF012
-
-
-class TestKernelKMeansRule(OfKernel):
-    parameters = {"assign_labels": "kernel_kmeans"}  # noqa: RUF012
-
-
-class TestSymmetric(OfKernel):
-    parameters = {"modelling": "symmetric", "order": 3, "assign_labels": "discretize"}  # noqa: RUF012
-
-
-class TestFactoredOperator(OfKernel):
-    parameters = {"modelling": "symmetric", "gram": "nystroem", "rank": 40}  # noqa: RUF012
+class TestRows(OfRows):
+    @pytest.fixture(autouse=True, params=WAYS)
+    def way(self, request):
+        self.parameters = WAYS[request.param]
 
 
 class TestSparseRows(FittedContract):
@@ -84,22 +65,6 @@ class TestGiven(FittedContract):
         K = (K + K.T) / 2
         model = BicliqueSpectralClustering(3, affinity="precomputed", order=4, random_state=0)
         return model.fit(K), K, RBF(0.3).block(new, X)
-
-
-class TestLandmarks(OfKernel):
-    parameters = {"gram": "nystroem", "rank": 40}  # noqa: RUF012
-
-
-class TestFeatures(OfKernel):
-    parameters = {"gram": "features", "rank": 64, "assign_labels": "cluster_qr", "order": 4}  # noqa: RUF012
-
-
-class TestGraph(OfRows):
-    parameters = {"affinity": "nearest_neighbors"}  # noqa: RUF012
-
-
-class TestConnectedGraph(OfRows):
-    parameters = {"affinity": "nearest_neighbors", "n_neighbors": 60, "assign_labels": "kernel_kmeans"}  # noqa: RUF012
 
 
 class TestGivenGraph(FittedContract):
@@ -138,15 +103,15 @@ class TestDefaultOnDevice(OfRows):
 
 
 @needs("torch")
-class TestDevice(OfKernel):
-    parameters = {"device": "cpu"}  # noqa: RUF012
+class TestDevice(OfRows):
+    parameters = {**RBF_KERNEL, "device": "cpu"}  # noqa: RUF012
     tolerance = 1e-4
     keeps_tensors = True
     exact_copies = False
 
 
 @needs("torch")
-class TestLandmarksOnDevice(OfKernel):
-    parameters = {"device": "cpu", "gram": "nystroem", "rank": 40}  # noqa: RUF012
+class TestLandmarksOnDevice(OfRows):
+    parameters = {**RBF_KERNEL, "device": "cpu", "gram": "nystroem", "rank": 40}  # noqa: RUF012
     tolerance = 1e-4
     keeps_tensors = True

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster import estimator as _base
@@ -264,6 +265,17 @@ def test_bad_new_rows_are_refused_too(blobs, device):
         model.predict(torch.tensor([[0.0] * 8, [0, 0, np.nan, 0, 0, 0, 0, 0]], device=device))
     with pytest.raises(DataError, match=r"pass X.to_dense\(\)"):
         fitted(torch.eye(8, device=device).to_sparse(), None)
+
+
+def test_rows_that_a_device_does_not_take(blobs):
+    X = blobs[0][:300]
+    for affinity in ("neighborhoods", "rbf"):
+        with pytest.raises(DataError, match="device= needs dense rows"):
+            fitted(sparse.csr_array(X), "cpu", affinity=affinity)
+    with pytest.raises(ParameterError, match="sample_weight of 0 works without device="):
+        fitted(X, "cpu", sample_weight=np.arange(300))
+    with pytest.raises(ParameterError, match=r"landmarks on a device are .* use gram='auto'"):
+        fitted(X.astype(float) * 1e12, "cpu", gram="nystroem", gamma=1e-10)
 
 
 def test_tensors_where_no_device_works(blobs):
