@@ -29,7 +29,7 @@ def send(monkeypatch):
 
 
 def left():
-    return set(glob.glob(f"{tempfile.gettempdir()}/biclique-*"))
+    return set(glob.glob(f"{tempfile.gettempdir()}/.biclique-*"))
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.fuzz.campaign import run
 from tests.fuzz.readers import READERS
 
-ROOM = 2**30
+ROOM = 2**31
 """Bytes that a campaign may take beyond what the imports took: more is a MemoryError, which is a failure."""
 
 

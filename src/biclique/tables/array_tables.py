@@ -73,7 +73,7 @@ def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]
     return tuple(map(int, shape))
 
 
-def as_table(name: str, array: NDArray[Any]) -> NDArray[Any]:
+def as_table(name: str, array: Any) -> Any:
     """The same array, if it is a table of numbers."""
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise TableError(
@@ -99,12 +99,7 @@ def open_zarr(path: Path) -> Any:
     for codec in codecs:
         if not isinstance(codec, str) or codec.removeprefix("numcodecs.") not in CODECS:
             raise TableError(f"{name}: its codec {printable(repr(codec))} is not read, because codecs can run code.")
-    array = zarr.open_array(str(path), mode="r")
-    if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise TableError(
-            f"{name}: needs a two-dimensional array of numbers, got {array.ndim} dimensions of "
-            f"{printable(array.dtype)}."
-        )
+    array = as_table(name, zarr.open_array(str(path), mode="r"))
     chunk = prod(array.chunks) * array.dtype.itemsize
     require_memory(chunk, f"{name}: a chunk of shape {array.chunks}", "write it with smaller chunks.")
     if codecs[-1:] == ["blosc"]:

@@ -40,7 +40,8 @@ class Stamp:
     @classmethod
     def of(cls, path: Path) -> Stamp:
         """That of the file as it is now."""
-        return cls(path, path.stat().st_size, path.stat().st_mtime_ns)
+        found = path.stat()
+        return cls(path, found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
         """Refuse a file that was written since."""

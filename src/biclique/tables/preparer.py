@@ -49,6 +49,8 @@ WHOLE_TABLE = {
     "categorical": ("auto", "categorical='auto' needs a look at the whole table: name the columns"),
 }
 """What a Dask frame cannot have, by parameter: its value, and the way out."""
+FILLED = {"mean": "mean", "median": "median", "indicator": "mean"}
+"""What missing numbers are replaced by, by the value of ``missing``."""
 SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 """scikit-learn's scalers, by the value of ``scale``."""
 DASK = "Dask frames need Dask: pip install 'biclique[dask]'"
@@ -333,7 +335,9 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     def _fit(self, frame: Any) -> tuple[FloatArray, NDArray[Any]]:
         X, L, self.kept_ = self._rows(self._choose(frame))
-        self._learn(name_of(frame), Sums.of(X, L, moments=False), X)
+        if not len(X):
+            raise _every_row_has_gaps(name_of(frame))
+        self._learn(name_of(frame), X, np.isnan(X).any(axis=0), [Counter(column.tolist()) for column in L.T])
         return X, L
 
     def _fit_partitions(self, X: Any) -> None:
@@ -345,11 +349,14 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         first = self._read(X.partitions[0].compute(), reset=True)
         self._choose(first, whole=X.npartitions == 1)
         sums = Sums.added(computed(self._sums, X))
+        if not sums.n_rows:
+            raise _every_row_has_gaps(name_of(first))
         names = [*self.number_columns_, *self.category_columns_]
         empty = [repr(name) for name, n in zip(names, sums.n_values, strict=True) if not n]
-        if sums.n_rows and empty:
+        if empty:
             raise TableError(f"{name_of(first)}: columns {', '.join(empty)} have no value: leave them out with ", DROP)
-        self._learn(name_of(first), sums)
+        filled = self.missing in FILLED
+        self._learn(name_of(first), sums.two_rows(filled), sums.counts < sums.n_rows, sums.levels)
 
     def _sums(self, part: Any) -> Sums:
         frame = as_frame(part)
@@ -357,31 +364,20 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         X, L, _ = self._rows(frame)
         return Sums.of(X, L)
 
-    def _learn(self, name: str, sums: Sums, X: FloatArray | None = None) -> None:
-        """Fit scikit-learn's transformers to rows that have these sums; X for what needs every value."""
-        if not sums.n_rows:
-            raise TableError(f"{name}: every row has a missing value; leave out columns with ", DROP, ".")
+    def _learn(self, name: str, X: FloatArray, gaps: NDArray[np.bool_], levels: Sequence[Counter[str | None]]) -> None:
+        """Fit scikit-learn's transformers to rows, columns that have ``gaps``, and counts of levels."""
         self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
-        with_gaps = (sums.counts < sums.n_rows) & (self.missing == "indicator")
-        self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(with_gaps)]
-        if self.number_columns_ and self.missing in ("mean", "median", "indicator"):
-            strategy = "median" if self.missing == "median" else "mean"
-            self.imputer_ = SimpleImputer(strategy=strategy).fit(sums.means[None] if X is None else X)
+        self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps) if self.missing == "indicator"]
+        if self.number_columns_ and self.missing in FILLED:
+            self.imputer_ = SimpleImputer(strategy=FILLED[self.missing])
+            X = self.imputer_.fit_transform(X)
         scaled = self._scaled()
         if scaled and self.scale != "none":
             with np.errstate(over="ignore", invalid="ignore"):
-                self.scaler_ = SCALERS[self.scale]().fit(self._rows_to_scale(sums, X)[:, scaled])
+                self.scaler_ = SCALERS[self.scale]().fit(X[:, scaled])
             if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
                 raise _too_large(name)
-        self._learn_levels(sums.levels)
-
-    def _rows_to_scale(self, sums: Sums, X: FloatArray | None) -> FloatArray:
-        """The rows, filled; of partitions two rows with their mean and variance."""
-        if X is not None:
-            return X if self.imputer_ is None else np.asarray(self.imputer_.transform(X))
-        rows = sums.counts if self.imputer_ is None else sums.n_rows  # filled values have deviation 0
-        deviation = np.sqrt(sums.squares / rows)
-        return np.array([sums.means - deviation, sums.means + deviation])
+        self._learn_levels(levels)
 
     def _scaled(self) -> list[int]:
         """The places of numbers and dates among the columns that are used as numbers: booleans stay 0 and 1."""
@@ -494,6 +490,10 @@ def computed(function: Callable[[Any], Any], X: Any) -> Sequence[Any]:
     """The values of a function of every partition, in their order."""
     dask = optional("dask", DASK)
     return tuple(dask.compute(*(dask.delayed(function)(part) for part in X.to_delayed())))
+
+
+def _every_row_has_gaps(name: str) -> TableError:
+    return TableError(f"{name}: every row has a missing value; leave out columns with ", DROP, ".")
 
 
 def _too_large(name: str) -> DataError:

@@ -24,13 +24,11 @@ class Sums:
     levels: list[Counter[str | None]]  # q
 
     @classmethod
-    def of(cls, X: FloatArray, L: NDArray[Any], *, moments: bool = True) -> Sums:
-        """Those of some rows; NaN and None count as no value. Without ``moments`` the means and squares are 0."""
+    def of(cls, X: FloatArray, L: NDArray[Any]) -> Sums:
+        """Those of some rows; NaN and None count as no value."""
         present = ~np.isnan(X)
         counts = present.sum(axis=0).astype(float)
         levels = [Counter(column.tolist()) for column in L.T]
-        if not moments:
-            return cls(len(X), counts, np.zeros(len(counts)), np.zeros(len(counts)), levels)
         with np.errstate(over="ignore", invalid="ignore"):
             means = np.where(present, X, 0).sum(axis=0) / np.maximum(counts, 1)
             squares = (np.where(present, X - means, 0) ** 2).sum(axis=0)
@@ -52,6 +50,11 @@ class Sums:
             for found, more in zip(levels, part.levels, strict=True):
                 found.update(more)
         return cls(n_rows, counts, means, squares, levels)
+
+    def two_rows(self, filled: bool) -> FloatArray:
+        """mean ± deviation: two rows with the mean and the variance of all; a value ``filled`` in has deviation 0."""
+        deviation = np.sqrt(self.squares / (self.n_rows if filled else self.counts))
+        return np.array([self.means - deviation, self.means + deviation])
 
     @property
     def n_values(self) -> list[float]:

@@ -85,7 +85,7 @@ def _read_npz(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -
     frame = as_frame(X)
     for name, values in more.items():
         texts = values.astype(str).tolist()
-        "".join(texts).encode()  # refuses texts that are not Unicode
+        "".join(texts).encode().decode()  # refuses texts that are not Unicode
         frame[name] = texts
     return frame
 

@@ -66,11 +66,19 @@ def read_bytes(path: Path, form: TextForm) -> bytes:
     """The text of a file in UTF-8, unpacked, without a byte order mark."""
     data = path.read_bytes()
     if data.startswith(b"\x1f\x8b"):
-        most = free_memory() // 4
-        data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most)
-        if len(data) == most:
-            raise TableError(f"{printable(path)}: unpacks to more than {format_bytes(most)}: take fewer rows.")
+        data = _unpacked(path, most=free_memory() // 4)
     return in_utf8(printable(path), data, form.encoding)
+
+
+def _unpacked(path: Path, most: int) -> bytes:
+    """The content of a gzip file, a block at a time: a file that unpacks to more bytes is refused."""
+    unpacked = io.BytesIO()
+    with gzip.open(path) as file:
+        while block := file.read(BLOCK):
+            unpacked.write(block)
+            if unpacked.tell() > most:
+                raise TableError(f"{printable(path)}: unpacks to more than {format_bytes(most)}: take fewer rows.")
+    return unpacked.getvalue()
 
 
 def in_utf8(name: str, data: bytes, encoding: str) -> bytes:
