@@ -48,7 +48,7 @@ def facts_of(
     result: dict[str, Any] = {
         "rows": len(labels),
         "rows_left_out": len(work.kept) - len(labels),
-        "columns": work.preparer.n_used,
+        "columns": len(work.preparer.kinds_),
         "streamed": work.table.streamed,
         "scale": work.preparer.scale,
         "order": "inf" if np.isinf(model.order_) else model.order_,

@@ -33,7 +33,7 @@ CODECS = frozenset(
 """Codecs of Zarr that compute and run no code of others."""
 
 
-def read_npy(path: Path) -> NDArray[Any]:
+def read_npy(path: Path) -> Any:
     """The array of a .npy file, as a memory map."""
     return as_table(printable(path), np.load(path, mmap_mode="r", allow_pickle=False))
 

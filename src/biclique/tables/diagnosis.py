@@ -190,10 +190,6 @@ class Advice:
     dates: str | None = None
     missing: str | None = None
 
-    def leaves_nothing(self, names: Collection[str]) -> bool:
-        """True if no column of these is left."""
-        return {*names} <= {*self.id, *self.drop}
-
     def python(self, given: dict[str, Any]) -> str:
         """A call to paste; ``given`` are the parameters that were set before."""
         call = dict(given)

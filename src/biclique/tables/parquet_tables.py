@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ def open_parquet(path: Path) -> Any:
 
 def columns_of(path: Path, schema: Any) -> list[str]:
     """The names of the columns: an index of pandas is none of them. Extension types are refused."""
-    names = [name for name in schema.names if name not in _index_names(schema)]
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    names = [name for name in schema.names if name not in index]
     for name in names:
         extension = _extension_in(schema.field(name).type)
         if extension is not None:
@@ -33,16 +33,6 @@ def columns_of(path: Path, schema: Any) -> list[str]:
                 f"read; store it as {printable(extension.storage_type)}."
             )
     return names
-
-
-def _index_names(schema: Any) -> Sequence[str]:
-    """The columns that hold the index of a pandas frame, by what pandas wrote beside the schema."""
-    written = (schema.metadata or {}).get(b"pandas", b"{}")
-    try:
-        found = json.loads(written).get("index_columns", [])
-    except (ValueError, AttributeError, RecursionError):
-        return []
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _extension_in(kind: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from biclique._typing import FloatArray
-from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, optional, warn_user
+from biclique.exceptions import Argument, DataError, ParameterError, TableError, optional
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
@@ -30,6 +30,7 @@ from biclique.tables.used_columns import (
     name_of,
     number_as_fitted,
     sorted_columns,
+    warn_about_gaps,
     warn_about_levels,
     warn_about_rows,
 )
@@ -208,11 +209,6 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         return tags
 
     @property
-    def n_used(self) -> int:
-        """The number of columns that are used."""
-        return len(self.number_columns_) + len(self.category_columns_)
-
-    @property
     def categorical_places_(self) -> list[int]:
         """The places of categories among the columns that are made, with ``encode="codes"``."""
         first = len(self.number_columns_) + len(self.indicated_)
@@ -264,8 +260,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     def _used(self) -> list[str]:
         """The names of the columns that are used, in the order of ``fit``."""
-        used = {*self.number_columns_, *self.category_columns_}
-        return [name for name in self.names_ if name in used]
+        return [name for name in self.names_ if name in self.kinds_]
 
     def _choose(self, frame: Any, whole: bool = True) -> Any:
         """Sort the columns into numbers and categories, after a look at the parameters; the columns that are chosen."""
@@ -337,7 +332,8 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         X, L, self.kept_ = self._rows(self._choose(frame))
         if not len(X):
             raise _every_row_has_gaps(name_of(frame))
-        self._learn(name_of(frame), X, np.isnan(X).any(axis=0), [Counter(column.tolist()) for column in L.T])
+        gaps = np.asarray(np.isnan(X).any(axis=0))
+        self._learn(name_of(frame), X, gaps, [Counter(column.tolist()) for column in L.T])
         return X, L
 
     def _fit_partitions(self, X: Any) -> None:
@@ -432,7 +428,9 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         gaps = np.isnan(X)
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
-            self._warn_about_gaps(gaps)
+            warn_about_gaps(
+                [name for name, found in zip(self.number_columns_, gaps.T, strict=True) if found.any()], self.indicated_
+            )
         if self.imputer_ is not None:
             X = self.imputer_.transform(X)
         if self.scaler_ is not None:
@@ -461,14 +459,6 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
             number = {None: np.nan, **{level: float(i) for i, level in enumerate(self.levels_[name])}}
             codes[:, j] = [number.get(level, len(self.levels_[name])) for level in L[:, j].tolist()]
         return codes
-
-    def _warn_about_gaps(self, gaps: NDArray[np.bool_]) -> None:
-        names = [self.number_columns_[j] for j in np.flatnonzero(gaps.any(axis=0))]
-        new = [repr(name) for name in names if name not in self.indicated_]
-        if new:
-            warn_user(
-                f"columns {', '.join(new)} had no gaps in fit: gaps are filled in, but have no indicator.", TableWarning
-            )
 
     def _packed(self, X: Any, made: FloatArray, kept: NDArray[np.bool_]) -> Any:
         """As a frame with the right rows, if pandas is asked for and rows were left out; scikit-learn does the rest."""

@@ -120,7 +120,12 @@ def find_head(path: Path, data: bytes, form: TextForm) -> Head:
     names = fields if has_names else [str(j) for j in range(len(fields))]
     check_names(name, names)
     start += lines.tell() if has_names else 0
-    notes = (_header_note(name, fields),) if form.header is None and _may_be_names(fields) else ()
+    notes: tuple[str, ...] = ()
+    if form.header is None and _may_be_names(fields):
+        notes = (
+            f"{name}: the first line ({fields[0]}, {fields[1]}, …) was read as a row of numbers; if it holds the names "
+            f"of the columns, say so: {HEADER}.",
+        )
     return Head(delimiter, names, len(text[:start].encode()), has_names and form.header is None, notes)
 
 
@@ -140,13 +145,6 @@ def _may_be_names(fields: Sequence[str]) -> bool:
     if len(fields) < 3 or not all(field.isdecimal() and len(field) < 10 for field in fields):
         return False
     return list(map(int, fields)) == list(range(int(fields[0]), int(fields[0]) + len(fields)))
-
-
-def _header_note(name: str, fields: Sequence[str]) -> str:
-    return (
-        f"{name}: the first line ({fields[0]}, {fields[1]}, …) was read as a row of numbers; if it holds the names of "
-        f"the columns, say so: {HEADER}."
-    )
 
 
 def no_rows(name: str, head: Head) -> TableError:

@@ -91,8 +91,8 @@ def sorted_columns(
         advice = advise(looks, categories, fill=missing == "refuse")
         shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
         description = describe(shown, looks, frame.shape[1], first_gap(frame[problems]))
-        nothing = advice.leaves_nothing(list(frame.columns))
-        raise ColumnsError(description, "" if nothing else advice.python(dict(parameters)), advice)
+        nothing_left = {*frame.columns} <= {*advice.id, *advice.drop}
+        raise ColumnsError(description, "" if nothing_left else advice.python(dict(parameters)), advice)
     if not numbers and not categories:
         raise TableError(f"{name_of(frame)}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     if with_names:
@@ -188,6 +188,15 @@ def warn_about_rows(kept: NDArray[np.bool_]) -> None:
             f"missing='drop' left out {len(gone)} of {len(kept)} rows (counting from 0: {some}); kept(X) says which "
             "stay, and in_place(labels, kept) puts labels back.",
             TableWarning,
+        )
+
+
+def warn_about_gaps(names: Sequence[str], known: Collection[str]) -> None:
+    """Name columns of numbers that have gaps and had none in ``fit``."""
+    new = [repr(name) for name in names if name not in known]
+    if new:
+        warn_user(
+            f"columns {', '.join(new)} had no gaps in fit: gaps are filled in, but have no indicator.", TableWarning
         )
 
 
