@@ -269,12 +269,10 @@ class Hypergraph:
         if m > 32 or n**m > 10**7:
             raise ParameterError(f"a tensor of {n}^{m} entries is too large; the expansions need none.")
         tensor = np.zeros((n,) * m)
-        counts = self._members.data.astype(int)
-        for e in range(self.n_edges):
-            inside = slice(self._members.indptr[e], self._members.indptr[e + 1])
-            edge = np.repeat(self._members.indices[inside], counts[inside]).tolist()
+        numbered = Hypergraph(self._members, self._weights)
+        for weight, edge in zip(self._weights, numbered.edges(), strict=True):
             for arrangement in _arrangements(edge):
-                tensor[arrangement] += self._weights[e]
+                tensor[arrangement] += weight
         return tensor
 
     # Others made from it
@@ -359,7 +357,7 @@ class Hypergraph:
         return (Hypergraph, (self._members, self._weights, self._vertex_names, self._edge_names))
 
 
-def _arrangements(index: list[int]) -> Iterator[tuple[int, ...]]:
+def _arrangements(index: list[Any]) -> Iterator[tuple[int, ...]]:
     """Every distinct order of an index with repeats."""
     if not index:
         yield ()

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ MOST_SIZE = 1000
 """Pairs of one edge are formed, so edges stay below this."""
 
 BATCH_PAIRS = 4_000_000
+"""Pairs of vertices of the edges that a function of costs sees at once."""
 
 
 def pair_weights(costs: FloatArray) -> FloatArray:
@@ -77,7 +78,7 @@ def cost_graph(hypergraph: Hypergraph, costs: Any) -> Any:
         ascending); (n_edges, m) for a uniform hypergraph. A function is called with the vertex numbers of edges of
         one size, (N, s), and returns their costs, (N, s).
     """
-    members, n = hypergraph.members, hypergraph.n_vertices
+    members = hypergraph.members
     if hypergraph.has_repeats or not hypergraph.has_whole_counts:
         raise DataError("one-vertex costs need edges without repeated vertices: each must be in an edge once.")
     sizes = np.diff(members.indptr)
@@ -85,42 +86,43 @@ def cost_graph(hypergraph: Hypergraph, costs: Any) -> Any:
         raise DataError(
             f"an edge has {sizes.max()} vertices: one-vertex costs form all its pairs, at most {MOST_SIZE}."
         )
-    flat = None
-    if not callable(costs):
-        flat = number_array(np.ravel(np.asarray(costs, dtype=object)), "costs", 1)
-        if len(flat) != hypergraph.n_incidences or np.ndim(costs) > 2:
-            raise DataError(
-                f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
-                f"{np.shape(costs)}."
-            )
-    total = sparse.csr_array((n, n))
-    for edges in _batches(sizes):
-        s = int(sizes[edges[0]])
-        places = members.indptr[edges][:, None] + np.arange(s)
-        vertices = members.indices[places]  # (N, s)
-        found = np.asarray(costs(vertices), dtype=float) if flat is None else flat[places]
-        if found.shape != vertices.shape or not np.isfinite(found).all():
-            raise DataError(
-                f"costs must be finite, one for every vertex of every edge: shape {vertices.shape} for edges of size "
-                f"{s}, got {found.shape}{'' if np.isfinite(found).all() else ', some not finite'}."
-            )
-        weights = hypergraph.weights[edges][:, None, None] * pair_weights(found)
-        rows = np.repeat(vertices, s, axis=1).ravel()
-        columns = np.tile(vertices, (1, s)).ravel()
-        total = total + sparse.coo_array((weights.ravel(), (rows, columns)), shape=(n, n)).tocsr()
-    total.data = np.maximum(total.data, 0.0)
+    if callable(costs):
+        found = _called_costs(hypergraph, costs)
+    else:
+        found = number_array(np.ravel(np.asarray(costs, dtype=object)), "costs", 1)
+    if len(found) != hypergraph.n_incidences:
+        raise DataError(
+            f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
+            f"{np.shape(costs)}."
+        )
+    if not np.isfinite(found).all():
+        raise DataError("costs must be finite.")
+    C = sparse.csr_array((found, members.indices, members.indptr), shape=members.shape)
+    spare = np.maximum(sizes - 2, 1)
+    share = np.where(sizes == 2, 0.5, 1 / spare)  # of w_v + w_u in the weight of the pair
+    mean = np.where(sizes == 2, 0.0, C.sum(axis=1) / (np.maximum(sizes - 1, 1) * spare))
+    of_one = sparse.diags_array(share) @ C - sparse.diags_array(mean / 2) @ members
+    half = of_one.T @ sparse.diags_array(hypergraph.weights) @ members
+    total = sparse.csr_array(half + half.T).maximum(0)
     total = total - sparse.diags_array(total.diagonal())
     total.eliminate_zeros()
     return total
 
 
-def _batches(sizes: IntArray) -> Iterator[IntArray]:
-    """Numbers of edges of one size, so many at a time that their pairs stay within bounds."""
-    for s in np.unique(sizes[sizes >= 2]):
+def _called_costs(hypergraph: Hypergraph, costs: Callable[[IntArray], FloatArray]) -> FloatArray:
+    """The costs by a function, which sees edges of one size, as many at a time as memory likes."""
+    members = hypergraph.members
+    sizes = np.diff(members.indptr)
+    found = np.zeros(members.nnz)
+    for s in np.unique(sizes[sizes >= 2]).tolist():
         edges = np.flatnonzero(sizes == s)
-        step = max(1, BATCH_PAIRS // int(s) ** 2)
-        for top in range(0, len(edges), step):
-            yield edges[top : top + step]
+        for batch in np.array_split(edges, 1 + len(edges) * s * s // BATCH_PAIRS):
+            places = members.indptr[batch][:, None] + np.arange(s)
+            values = np.asarray(costs(members.indices[places]), dtype=float)
+            if values.shape != places.shape:
+                raise DataError(f"costs must have shape {places.shape} for edges of size {s}, got {values.shape}.")
+            found[places] = values
+    return found
 
 
 def subspace_costs(X: FloatArray, gamma: float) -> Callable[[IntArray], FloatArray]:
@@ -166,7 +168,7 @@ def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitt
         here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
         return np.asarray(hypergraph.weights * _counted_costs(splitting, here, hypergraph.edge_sizes.astype(int)))
     costs = np.zeros(hypergraph.n_edges)
-    for e, edge in enumerate(_numbered_edges(hypergraph)):
+    for e, edge in enumerate(_edges_of_numbers(hypergraph)):
         own = tuple(v for v in edge if inside[v])
         if 0 < len(own) < len(edge):
             costs[e] = float(splitting.function(own, edge))
@@ -184,11 +186,9 @@ def _counted_costs(splitting: str | SplittingFunction, here: IntArray, sizes: In
     return out
 
 
-def _numbered_edges(hypergraph: Hypergraph) -> Iterator[tuple[int, ...]]:
+def _edges_of_numbers(hypergraph: Hypergraph) -> Iterator[tuple[Any, ...]]:
     """The vertices of every edge as numbers, repeated as often as they count."""
-    members = hypergraph.members
-    for start, end in pairwise(members.indptr):
-        yield tuple(np.repeat(members.indices[start:end], members.data[start:end].astype(int)).tolist())
+    return map(tuple, Hypergraph(hypergraph.members, hypergraph.weights).edges())
 
 
 def _mask(hypergraph: Hypergraph, part: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -243,7 +243,7 @@ def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> Floa
         costs = hypergraph.weights[of_edge] * _counted_costs(splitting, members.data.astype(int), sizes)
         return np.bincount(members.indices, costs, minlength=hypergraph.n_vertices).astype(float)
     degrees = np.zeros(hypergraph.n_vertices)
-    for weight, edge in zip(hypergraph.weights, _numbered_edges(hypergraph), strict=True):
+    for weight, edge in zip(hypergraph.weights, _edges_of_numbers(hypergraph), strict=True):
         for v, times in Counter(edge).items():
             if times < len(edge):
                 degrees[v] += weight * float(splitting.function((v,) * times, edge))

@@ -7,7 +7,7 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -266,8 +266,7 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
 
 def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
     edges = [_filled(row, f"{name}: line {number}: field") for row, number in zip(rows, lines, strict=True)]
-    texts = list(dict.fromkeys(chain.from_iterable(edges)))
-    names = dict(zip(texts, _typed(texts), strict=True))
+    names = _names(chain.from_iterable(edges))
     return Hypergraph.from_edges([names[text] for text in edge] for edge in edges)
 
 
@@ -337,15 +336,15 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
     width, first = len(rows[0]), "first line" if columns.header is False else "header"
     if columns.header is not False:
         rows, lines = rows[1:], lines[1:]
-    weights: dict[str | int, float | None] = {}  # of every edge
+    weights: dict[str, float | None] = {}  # of every edge
     vertices: dict[str, None] = {}
     alone: dict[str, None] = {}  # vertices that have a row without an edge
-    entries: list[tuple[str | int, str, float]] = []
+    entries: list[tuple[str, str, float]] = []
     for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
         where = f"{name}: line {line}:"
         if len(row) != width:
             raise TableError(f"{where} {len(row)} fields, the {first} has {width}.")
-        owner = at if edge is None else row[edge]
+        owner = str(at) if edge is None else row[edge]
         members: Row = (row[vertex],) if row[vertex] else ()
         if columns.separator is not None:
             members = _filled(tuple(map(str.strip, row[vertex].split(columns.separator))), f"{where} name")
@@ -365,22 +364,19 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
             raise TableError(f"{where} edge {owner!r} has weight {shown}.")
         entries.extend((owner, member, 1.0 if times is None else times) for member in members)
 
-    texts = list(alone if len(alone) == len(vertices) else vertices)  # rows of their own may name every vertex
-    names = _typed(texts)
-    if len(alone) < len(vertices) and isinstance(names[0], int):
-        names = sorted(names)
-        texts = sorted(texts, key=int)
-    typed = dict(zip(texts, names, strict=True))
-    owners = list(weights)
-    edge_names = dict(zip(owners, _typed(owners) if edge is not None else owners, strict=True))
+    names = _names(alone if len(alone) == len(vertices) else vertices)  # rows of their own may name every vertex
+    order = list(names.values())
+    if len(alone) < len(vertices) and isinstance(order[0], int):
+        order.sort()
+    edge_names = _names(weights)
     return from_memberships(
-        ((edge_names[owner], typed[member], times) for owner, member, times in entries),
+        ((edge_names[owner], names[member], times) for owner, member, times in entries),
         {edge_names[owner]: 1.0 if own is None else own for owner, own in weights.items()},
-        names,
+        order,
     )
 
 
-def _check_membership(owner: str | int, members: Row, weight: float | None, times: float | None, where: str) -> None:
+def _check_membership(owner: str, members: Row, weight: float | None, times: float | None, where: str) -> None:
     for wrong, reason in (
         (owner == "" and not members, "neither an edge nor a vertex"),
         (owner == "" and (weight, times) != (None, None), "a vertex without an edge has no weight and no count"),
@@ -399,9 +395,11 @@ def _number(text: str, what: str) -> float | None:
     return value
 
 
-def _typed(texts: list[Any]) -> list[Any]:
-    """Integers if all are whole numbers in their usual spelling, else the texts."""
-    return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
+def _names(texts: Iterable[str]) -> dict[str, Any]:
+    """Each text once and its name: integers if all are whole numbers in their usual spelling, else the texts."""
+    distinct = dict.fromkeys(texts)
+    whole = all(map(WHOLE.fullmatch, distinct))
+    return {text: int(text) if whole else text for text in distinct}
 
 
 # Writing
@@ -458,7 +456,7 @@ def _checked_names(names: Any, what: str) -> list[str]:
         texts = [str(name) for name in listed]
     except ValueError as error:
         raise DataError(f"an integer {what} name has too many digits to be written: {advice}.") from error
-    if _typed(texts) != listed:
+    if list(_names(texts).values()) != listed:
         raise DataError(
             f"the {what} names are text that looks like whole numbers, such as {texts[0]!r}, and would come back as "
             f"integers: {advice}."
