@@ -9,8 +9,12 @@ import zipfile
 from io import BytesIO
 from typing import Any
 
+import numpy as np
+
 Files = dict[str, bytes]
 """A file, or all files of a folder, by their names in it."""
+KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+"""Every compression that an archive may have."""
 
 TELLING = [*(bytes([byte]) for byte in b'\0\xff\x80\n\r",;\t{}[]\\-'), b"\x1b[2J"]
 NUMBERS = b"0 -1 1e308 1e999 nan -inf".split() + [b"9" * 18, b"9" * 400] + b"1_2 0x10 2147483648 1e-320".split()
@@ -19,6 +23,25 @@ SCALARS = [None, True, 0, -1, 1, 7, 2**31, 10**12, 10**30, 10**400, 0.5, 1e308, 
 TEXTS = ["", "NaN", "pickle", "|O", "\x1b", "a\n\x1b[2J", "\ud800"]
 VALUES: list[Any] = [*SCALARS, *TEXTS, [], [0, 3], {}, [[]], {"weight": "1"}]
 """What another program may write where a value stands."""
+
+
+def npy_bytes(array: Any) -> bytes:
+    stream = BytesIO()
+    np.save(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+def zipped(members: Files, compression: int = zipfile.ZIP_STORED) -> bytes:
+    stream = BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def members_of(content: bytes) -> Files:
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:

@@ -12,7 +12,6 @@ import json
 import random
 import struct
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict
@@ -29,12 +28,11 @@ from biclique.exceptions import BicliqueError
 from biclique.hypergraph import read_hypergraph
 from biclique.reproduce.cells import QUICK, Cell, Records
 from tests.fuzz.campaign import Reader
-from tests.fuzz.mutate import Files
+from tests.fuzz.mutate import KINDS, Files, members_of, npy_bytes, zipped
 
 CELL = Cell("iris", "iris", "gaussian_ours")
 SPOILT = 60
 """MATLAB files that are damaged inside their compression."""
-KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
 def each(calls: list[Callable[[], Any]]) -> None:
@@ -111,20 +109,6 @@ def read_edges(path: Path) -> None:
 # Archives
 
 
-def _npy(array: Any) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=True)
-    return stream.getvalue()
-
-
-def _zip(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", kind) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
 def _bent(content: bytes, draw: random.Random) -> bytes:
     """One member with some bytes changed, cut, or a number in it that is another."""
     for _ in range(draw.choice([1, 1, 2, 5])):
@@ -137,9 +121,9 @@ def _bent(content: bytes, draw: random.Random) -> bytes:
 def _zips(members: dict[str, bytes]) -> list[bytes]:
     """Whole archives of every compression, then ones with an array of another kind, and with names that are odd."""
     odd = (np.array(["a"]), np.array([None]), np.ones(3) * 1j, np.float64(1), np.ones((0, 5)))
-    found = [_zip(members, kind) for kind in KINDS]
-    found += [_zip({**members, name: _npy(array)}) for name in members for array in odd]
-    return [*found, _zip({f"a\x1b\n/{name}": content for name, content in members.items()})]
+    found = [zipped(members, kind) for kind in KINDS]
+    found += [zipped({**members, name: npy_bytes(array)}) for name in members for array in odd]
+    return [*found, zipped({f"a\x1b\n/{name}": content for name, content in members.items()})]
 
 
 def _mat(seed: int, *, packed: bool) -> bytes:
@@ -162,8 +146,8 @@ def _packed_again(content: bytes, draw: random.Random) -> bytes:
 
 
 def hopkins_arrays() -> list[Files]:
-    members = {f"{name}/X.npy": _npy(np.ones((6, 4)) * number) for number, name in enumerate(["arm", "cars1"])}
-    members |= {f"{name}/y.npy": _npy(np.array([1, 1, 2, 2, 2, 1], dtype=np.int8)) for name in ("arm", "cars1")}
+    members = {f"{name}/X.npy": npy_bytes(np.ones((6, 4)) * number) for number, name in enumerate(["arm", "cars1"])}
+    members |= {f"{name}/y.npy": npy_bytes(np.array([1, 1, 2, 2, 2, 1], dtype=np.int8)) for name in ("arm", "cars1")}
     return [{"": content} for content in _zips(members)]
 
 
@@ -174,7 +158,7 @@ def hopkins_archive() -> list[Files]:
         "Hopkins155/readme.txt": b"text"
     }
     again = [{**members, "a/arm/arm_truth.mat": _packed_again(_mat(1, packed=True), draw)} for _ in range(SPOILT)]
-    whole = [*_zips(members), *map(_zip, again)]
+    whole = [*_zips(members), *map(zipped, again)]
     return [{"": content} for content in whole]
 
 
@@ -208,25 +192,20 @@ def packed_again(name: str, load: Any, **options: Any) -> Any:
         home.mkdir(exist_ok=True)
         members = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
         kind = KINDS[zlib.crc32(b"".join(members.values())) % len(KINDS)]
-        (home / name).write_bytes(_zip(members, kind))
+        (home / name).write_bytes(zipped(members, kind))
         return unchecked(load, **options)(home)
 
     return read
 
 
-def members_of(seeds: Callable[[], list[Files]]) -> Callable[[], list[Files]]:
-    """The archives of some seeds, unpacked."""
+def unpacked(seeds: Callable[[], list[Files]]) -> Callable[[], list[Files]]:
+    """The archives of some seeds as folders, without those whose names are odd."""
 
-    def unpacked() -> list[Files]:
-        found = []
-        for files in seeds():
-            with zipfile.ZipFile(io.BytesIO(next(iter(files.values())))) as archive:
-                names = [name for name in archive.namelist() if "\x1b" not in name]
-                if names:
-                    found.append({name: archive.read(name) for name in names})
-        return found
+    def folders() -> list[Files]:
+        found = [members_of(content) for files in seeds() for content in files.values()]
+        return [members for members in found if not any("\x1b" in name for name in members)]
 
-    return unpacked
+    return folders
 
 
 def spine() -> list[Files]:
@@ -237,7 +216,7 @@ def spine() -> list[Files]:
 
 
 def ovarian_arrays() -> list[Files]:
-    members = {"X.npy": _npy(np.ones((4, 100), dtype=np.float32)), "y.npy": _npy(np.array([0, 1, 1, 0]))}
+    members = {"X.npy": npy_bytes(np.ones((4, 100), dtype=np.float32)), "y.npy": npy_bytes(np.array([0, 1, 1, 0]))}
     return [{"ovarian100.npz": content} for content in _zips(members)]
 
 
@@ -277,15 +256,15 @@ READERS = {
     "hopkins-npz": Reader(hopkins_arrays, unchecked(load_hopkins155), "hopkins155.npz"),
     "hopkins-folder": Reader(hopkins_folder, unchecked(load_hopkins155), "Hopkins155", folder=True),
     "hopkins-packed": Reader(
-        members_of(hopkins_archive), packed_again("Hopkins155.zip", load_hopkins155), "members", folder=True
+        unpacked(hopkins_archive), packed_again("Hopkins155.zip", load_hopkins155), "members", folder=True
     ),
     "hopkins-npz-packed": Reader(
-        members_of(hopkins_arrays), packed_again("hopkins155.npz", load_hopkins155), "arrays", folder=True
+        unpacked(hopkins_arrays), packed_again("hopkins155.npz", load_hopkins155), "arrays", folder=True
     ),
     "spine": Reader(spine, unchecked(load_spine), "spine", folder=True),
     "ovarian": Reader(ovarian, unchecked(load_ovarian), "ovarian", folder=True),
     "ovarian-packed": Reader(
-        members_of(ovarian_arrays), packed_again("ovarian100.npz", load_ovarian), "arrays", folder=True
+        unpacked(ovarian_arrays), packed_again("ovarian100.npz", load_ovarian), "arrays", folder=True
     ),
     "records": Reader(records, read_record, "out", folder=True),
 }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 import warnings
-import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from sklearn.preprocessing import RobustScaler
 
 import biclique
 from tests.fuzz.campaign import Reader
-from tests.fuzz.mutate import Files
+from tests.fuzz.mutate import members_of, zipped
 
 ROWS = np.repeat([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]], 12, axis=0) + np.random.default_rng(0).normal(size=(36, 2))
 
@@ -38,19 +36,6 @@ def saved() -> tuple[bytes, ...]:
             biclique.save(model.fit(ROWS), Path(folder, "m"), notes={"columns": ["x", "y"]})
             files.append(Path(folder, "m").read_bytes())
     return tuple(files)
-
-
-def members_of(content: bytes) -> Files:
-    with zipfile.ZipFile(io.BytesIO(content)) as whole:
-        return {name: whole.read(name) for name in whole.namelist()}
-
-
-def zipped(members: Files, compression: int = zipfile.ZIP_STORED) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", compression) as out:
-        for name, content in members.items():
-            out.writestr(name, content)
-    return made.getvalue()
 
 
 def use(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import tempfile
 import warnings
-import zipfile
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +16,7 @@ from biclique.tables.frames import texts_of
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import open_lazily, read_frame
 from tests.fuzz.campaign import Reader
-from tests.fuzz.mutate import Files
+from tests.fuzz.mutate import KINDS, Files, npy_bytes, zipped
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 
@@ -61,32 +60,21 @@ def texts() -> list[Files]:
     return [{"": text.encode()} for text in (plain, full, quoted, gaps, "1,2\n3,4\n")]
 
 
-def zipped() -> list[Files]:
+def packed_texts() -> list[Files]:
     return [{"": gzip.compress(files[""])} for files in texts()]
 
 
 def npy() -> list[Files]:
     arrays = [X, np.asfortranarray(X), X.astype("f4"), X.astype(">i8"), X.astype("u1"), X > 0]
-    return [{"": _bytes_of(array)} for array in arrays]
-
-
-def _bytes_of(array: np.ndarray) -> bytes:
-    file = BytesIO()
-    np.save(file, array)
-    return file.getvalue()
+    return [{"": npy_bytes(array)} for array in arrays]
 
 
 def npz() -> list[Files]:
     names = np.array([f"n{i}" for i in range(40)])
-    made: list[Files] = []
-    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        for arrays in ({"X": X, "kind": np.arange(40) % 2, "name": names}, {"only": X.astype("f4")}):
-            file = BytesIO()
-            with zipfile.ZipFile(file, "w", kind) as archive:
-                for name, array in arrays.items():
-                    archive.writestr(f"{name}.npy", _bytes_of(array))
-            made.append({"": file.getvalue()})
-    return made
+    several = {"X": X, "kind": np.arange(40) % 2, "name": names}
+    archives = [{f"{name}.npy": npy_bytes(array) for name, array in several.items()}]
+    archives.append({"only.npy": npy_bytes(X.astype("f4"))})
+    return [{"": zipped(members, kind)} for kind in KINDS for members in archives]
 
 
 def parquet() -> list[Files]:
@@ -145,7 +133,7 @@ def excel() -> list[Files]:
 
 READERS = {
     "csv": Reader(texts, both, "table.csv"),
-    "csv.gz": Reader(zipped, whole, "table.csv.gz"),
+    "csv.gz": Reader(packed_texts, whole, "table.csv.gz"),
     "npy": Reader(npy, both, "table.npy"),
     "npz": Reader(npz, whole, "table.npz"),
     "parquet": Reader(parquet, both, "table.parquet"),

@@ -216,14 +216,6 @@ def test_the_largest_page_of_a_million_rows_and_a_thousand_columns_stays_below_t
         assert "of the 160 largest clusters" in text
 
 
-def test_thinning_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("biclique.report.gather.MOST_POINTS", 60)
-    monkeypatch.setattr("biclique.report.page.MOST_POINTS", 60)
-    text = write(tmp_path, fitted(), groups())
-    assert "The map draws 60 of them" in text
-    assert Page(text).data["n"] == 60
-
-
 def test_columns_that_are_shown_may_be_others_than_those_of_the_fit(tmp_path):
     X = groups()
     model = fitted()
@@ -241,13 +233,17 @@ def test_columns_that_are_shown_may_be_others_than_those_of_the_fit(tmp_path):
         write(tmp_path, model, X, ids=["a", "b"])
 
 
-def test_a_function_gives_the_ids_of_the_drawn_rows_alone(tmp_path, monkeypatch):
+def test_thinning_is_said_and_a_function_gives_the_ids_of_the_drawn_rows_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("biclique.report.gather.MOST_POINTS", 60)
+    monkeypatch.setattr("biclique.report.page.MOST_POINTS", 60)
     asked = []
-    data = Page(write(tmp_path, fitted(), groups(), ids=lambda rows: [asked.append(row) or f"r{row}" for row in rows]))
-    drawn = unpacked(data.data["rows"], "<u4").tolist()
+    text = write(tmp_path, fitted(), groups(), ids=lambda rows: [asked.append(row) or f"r{row}" for row in rows])
+    data = Page(text).data
+    assert "The map draws 60 of them" in text
+    drawn = unpacked(data["rows"], "<u4").tolist()
     assert asked == drawn
-    assert data.data["ids"] == [f"r{row}" for row in drawn]
+    assert data["n"] == len(drawn) == 60
+    assert data["ids"] == [f"r{row}" for row in drawn]
     with pytest.raises(DataError, match="ids returned 1 names for 60 rows"):
         write(tmp_path, fitted(), groups(), ids=lambda _: ["one"])
 

@@ -16,6 +16,7 @@ from biclique.runtime.namespace import to_host
 from biclique.spectral.assign import assign_sampled, device_kmeans
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import DIRECT_BELOW, top_eigenpairs
+from tests.conftest import frozen
 from tests.oracles import projector
 from tests.rows.pieces import PieceRows
 
@@ -79,16 +80,11 @@ def gram_of(n):
 
 
 def weights_of(n, weighted):
-    w = np.random.default_rng(1).integers(1, 5, n).astype(float) if weighted else None
-    if w is not None:
-        w.setflags(write=False)
-    return w
+    return frozen(np.random.default_rng(1).integers(1, 5, n).astype(float)) if weighted else None
 
 
-def probe_of(n, columns=8):
-    probe = np.random.default_rng(2).normal(size=(n, columns))
-    probe.setflags(write=False)
-    return probe
+def probe_of(n):
+    return frozen(np.random.default_rng(2).normal(size=(n, 8)))
 
 
 def solved(gram, order, weights, probe, **options):
@@ -344,12 +340,6 @@ def test_passes_keep_their_digits_where_a_program_allows_fewer():
     assert set(seen) == {"highest"}
 
 
-def test_landmarks_of_other_kernels_refuse_tensors():
-    landmarks = NystroemMap(Laplacian(GAMMA), points(40))
-    with pytest.raises(ParameterError, match="kernel of an inner product, not 'laplacian'"):
-        landmarks.columns(torch.tensor(points(5)))
-
-
 def test_bad_degrees_are_named_as_on_the_host():
     K = np.ones((5, 5))
     K[2] = K[:, 2] = -1
@@ -364,11 +354,12 @@ def test_bad_degrees_are_named_as_on_the_host():
         Extension.fit(cut, pairs, EPS)[0].embed(TorchCross(torch.ones(2, SMALL).double() * torch.tensor([[1.0], [-1]])))
 
 
-def test_kernel_kmeans_says_that_it_stays_on_the_host():
-    cut, pairs = solved(TorchGram(gram_of(SMALL)), 2, None, None)
-    rows = Extension.fit(cut, pairs, EPS)[1]
+def test_what_stays_on_the_host_is_refused_in_words():
+    with pytest.raises(ParameterError, match="kernel of an inner product, not 'laplacian'"):
+        NystroemMap(Laplacian(GAMMA), points(40)).columns(torch.tensor(points(5)))
+    cut = NormalizedCut(TorchGram(gram_of(SMALL)), 2)
     with pytest.raises(ParameterError, match="on the host alone"):
-        assign_sampled("kernel_kmeans", rows, cut.weights, 3, cut=cut, n_init=2, random_state=0)
+        assign_sampled("kernel_kmeans", cut.trivial[:, None], cut.weights, 3, cut=cut, n_init=2, random_state=0)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64", "int8"])
