@@ -16,6 +16,13 @@ from tests.cli.waiting import wait_for_work
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")
+COLUMNS_OF_EDGES = [
+    "  --edge-column paper --vertex-column author\n",
+    "  --vertex-column authors --separator ';'\n",
+    "biclique hypergraph info papers.csv --edge-column paper --vertex-column author",
+    *(f"  --{name}" for name in ("edge-column", "vertex-column", "weight-column", "separator", "header", "no-header")),
+]
+"""What the help of every action on hypergraphs shows."""
 
 
 @pytest.fixture
@@ -51,22 +58,8 @@ def test_a_table_to_a_file(capsys, iris_csv, tmp_path):
 
 
 def test_json(capsys, iris_csv):
-    code, out, err = run(
-        capsys,
-        "cluster",
-        iris_csv,
-        "-k",
-        3,
-        "--drop",
-        "flower",
-        "--label-column",
-        "species",
-        "--json",
-        "--affinity",
-        "rbf",
-        "--order",
-        "inf",
-    )
+    roles = ["--drop", "flower", "--label-column", "species"]
+    code, out, err = run(capsys, "cluster", iris_csv, "-k", 3, *roles, "--json", "--affinity", "rbf", "--order", "inf")
     result = json.loads(out)
     assert code == 0
     assert err == ""
@@ -119,6 +112,11 @@ def test_constant_columns_are_mentioned(capsys):
         (["cluster", "iris", "-k", "200"], 3, "fewer than --clusters 200"),
         (["cluster", "iris", "-k", "0"], 2, "--clusters must be a whole number"),
         (["cluster", "iris", "-k", "3", "--order", "1"], 2, "--order must be at least 2, got 1"),
+        (
+            ["cluster", "iris", "-k", "3", "--order", "many"],
+            2,
+            "--order must be a number from 2 to infinity, or 'auto'",
+        ),
         (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "--gamma must be a positive number"),
         (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "--gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--gamma", "select"], 2, "--gamma must be one of"),
@@ -163,26 +161,40 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
         ["cluster", "iris", "-k", "3", "--metric", "manhattan"],
         ["cluster", "iris", "-k", "3", "--stream"],
         ["cluster", "iris", "-k", "three"],
-        ["cluster", "iris", "-k", "3", "--order", "many"],
-        ["cluster", "iris", "-k", "3", "--order", "select"],
         ["cluster", "iris", "-k", "3", "--affinity", "select"],
         ["paint"],
+        ["hypergraph"],
         ["cluster", "iris", "-k", "3", "--seed", "-1"],
     ],
 )
 def test_usage_errors_exit_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
-    assert stop.value.code == 2
-    assert "usage:" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert (stop.value.code, err.count("\n"), "usage:" in err) == (2, 1, True)
 
 
-def test_help_and_version(capsys):
-    for arguments, text in ((["--version"], __version__), (["cluster", "--help"], "exit codes:")):
-        with pytest.raises(SystemExit) as stop:
-            main(arguments)
-        assert stop.value.code == 0
-        assert text in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ([], ["COMMAND"]),
+        (["cluster"], ["--affinity"]),
+        (["predict"], ["--append"]),
+        (["report"], ["--drop-missing"]),
+        (["hypergraph"], ["convert"]),
+        *((["hypergraph", action], ["hMetis", *COLUMNS_OF_EDGES]) for action in ("cluster", "info", "convert")),
+        (["reproduce"], ["--resume"]),
+        (["info"], ["--json"]),
+    ],
+)
+def test_every_help_has_examples_and_exit_codes(capsys, command, words):
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    out = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert "examples:\n  biclique " in out
+    assert "exit codes:" in out or command == ["hypergraph"]
+    assert [word for word in words if word not in out] == []
 
 
 def test_the_package_is_the_command():

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from biclique.cli import main
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
 from tests.cli.running import run
@@ -155,26 +154,3 @@ def test_other_tables_by_options(capsys, tmp_path, content, options):
     code, out, err = run(capsys, "hypergraph", "info", path, *options)
     assert (code, err) == (0, "")
     assert "4 vertices, 2 edges of size 2 to 3, 5 incidences" in out
-
-
-@pytest.mark.parametrize("action", ["cluster", "info", "convert"])
-def test_every_action_shows_how_to_name_columns(capsys, action):
-    with pytest.raises(SystemExit):
-        main(["hypergraph", action, "--help"])
-    out = capsys.readouterr().out
-    assert "  --edge-column paper --vertex-column author\n" in out
-    assert "  --vertex-column authors --separator ';'\n" in out
-    assert "biclique hypergraph info papers.csv --edge-column paper --vertex-column author" in out
-    for option in ("--edge-column", "--vertex-column", "--weight-column", "--separator", "--header", "--no-header"):
-        assert f"  {option}" in out
-
-
-def test_help_names_the_formats(capsys):
-    with pytest.raises(SystemExit):
-        main(["hypergraph", "cluster", "--help"])
-    out = capsys.readouterr().out
-    assert "hMetis" in out
-    assert "exit codes" in out
-    with pytest.raises(SystemExit) as error:
-        main(["hypergraph"])
-    assert error.value.code == 2

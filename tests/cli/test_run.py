@@ -288,18 +288,8 @@ def test_names_do_not_reach_the_terminal_as_commands(capsys, tmp_path):
     rows = "".join(f"{i % 2 * 9 + i / 50},1,{evil}{i % 2}\n" for i in range(40))
     path = tmp_path / f"{evil}.csv"
     path.write_text(f"a,{evil}c,kind\n{rows}")
-    arguments = [
-        "cluster",
-        path,
-        "-k",
-        2,
-        "--label-column",
-        "kind",
-        "--id",
-        f"{evil}c",
-        "-o",
-        tmp_path / f"{evil}l.csv",
-    ]
+    roles = ["--label-column", "kind", "--id", f"{evil}c"]
+    arguments = ["cluster", path, "-k", 2, *roles, "-o", tmp_path / f"{evil}l.csv"]
     code, out, err = run(capsys, *arguments)
     assert code == 0
     assert "mostly" in out

@@ -14,7 +14,6 @@ from biclique.cli.options import (
     model_option,
     number_or_word,
     option,
-    order,
     whole_or,
     work_option,
 )
@@ -60,7 +59,9 @@ class ClusterOptions(Assigning, ColumnOptions):
     save: str | None = option(
         "--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.skops)"
     )
-    order: float | str | None = model_option("--order", type=order, help="order of the hypergraph: 2 to inf, or auto")
+    order: float | str | None = model_option(
+        "--order", type=number_or_word, help="order of the hypergraph: 2 to inf, or auto"
+    )
     modelling: str | None = model_option(
         "--modelling", choices=MODELLINGS, help="symmetric: whole orders, odd ones too"
     )

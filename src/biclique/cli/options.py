@@ -13,12 +13,12 @@ import re
 import shlex
 import warnings
 from argparse import SUPPRESS
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from inspect import signature
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from biclique.cli.output import EXIT_CODES, STDOUT, block, print_warnings
 from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, ParameterError
@@ -81,13 +81,6 @@ class Options:
 
     arguments: tuple[str, ...]
     """The words of the command, without ``biclique``."""
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Self:
-        """From what argparse has found; a list of words becomes a tuple."""
-        names = {one.name for one in fields(cls)}
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        return cls(**{name: value for name, value in values.items() if name in names})
 
     def check(self) -> None:
         """Refuse, before any work, what cannot be done or written."""
@@ -203,13 +196,6 @@ def seed(text: str) -> int:
 
 def output_file(text: str) -> str:
     return STDOUT if text == "-" else text
-
-
-def order(text: str) -> float | str:
-    value = number_or_word(text)
-    if isinstance(value, str) and value != "auto":
-        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
-    return value
 
 
 @dataclass(frozen=True, kw_only=True)
