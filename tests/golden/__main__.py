@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def run_tree(tree: Path, options: argparse.Namespace) -> dict[str, Record]:
     """The records of all cases with the source of ``tree``; the cases are always those of the working tree."""
+    start = time.perf_counter()
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(ROOT)]),
@@ -27,49 +28,27 @@ def run_tree(tree: Path, options: argparse.Namespace) -> dict[str, Record]:
     }
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{part}.pickle" for part in range(options.jobs)]
+        # The Python of a virtual environment is a link, which must stay one.
+        command = [os.path.abspath(options.python), "-m", "tests.golden.worker", str(tree)]
         started = [
-            subprocess.Popen(
-                [
-                    os.path.abspath(options.python),  # of a virtual environment: links in it must stay
-                    "-m",
-                    "tests.golden.worker",
-                    str(tree),
-                    str(file),
-                    options.only,
-                    f"{part}/{len(files)}",
-                ],
-                env=environment,
-                cwd=folder,
-            )
+            subprocess.Popen([*command, str(file), options.only, f"{part}/{len(files)}"], env=environment, cwd=folder)
             for part, file in enumerate(files)
         ]
         if any([process.wait() for process in started]):
             raise SystemExit(f"the cases did not run to their end with the source of {tree}")
-        return {name: record for file in files for name, record in pickle.loads(file.read_bytes()).items()}
-
-
-def compare_trees(options: argparse.Namespace) -> int:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--verify", f"{options.base}^{{commit}}"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, check=True, capture_output=True).stdout
-        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-        old = _timed(f"base {commit[:10]}", Path(folder), options)
-    new = _timed("working tree", ROOT, options)
-    return report(old, new)
-
-
-def _timed(name: str, tree: Path, options: argparse.Namespace) -> dict[str, Record]:
-    start = time.perf_counter()
-    records = run_tree(tree, options)
-    print(f"{name}: {len(records)} cases in {time.perf_counter() - start:.0f} s", flush=True)
+        records = {name: record for file in files for name, record in pickle.loads(file.read_bytes()).items()}
+    print(f"{tree}: {len(records)} cases in {time.perf_counter() - start:.0f} s", flush=True)
     return records
 
 
-def report(old: dict[str, Record], new: dict[str, Record]) -> int:
+def compare_trees(options: argparse.Namespace) -> int:
     """Print one line a difference and a summary; 1 if a case differs."""
+    archived = ["git", "archive", f"{options.base}^{{commit}}", "src"]
+    with tempfile.TemporaryDirectory() as folder:
+        archive = subprocess.run(archived, cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+        old = run_tree(Path(folder), options)
+    new = run_tree(ROOT, options)
     changed: set[str] = set()
     for case in old:
         for name, how in differences(old[case], new[case]):

@@ -218,12 +218,10 @@ def add_orders() -> None:
             fit(f"order/fourier/{data}/{order}", data, gram="fourier", needs="finufft", order=order)
         fit(f"order/embedding/{order}", "touching", "embedding", order=order)
         fit(f"order/kernel k-means/{order}", "touching", "kernel k-means", order=order)
-        for data in ("similarities", "indefinite", "connected_graph"):
+        for data in ("similarities", "indefinite", "connected_graph", "blocks", "similarity_graph"):
             fit(f"order/{data}/{order}", data, **GIVEN_MATRIX, order=order)
         for data in ("outliers", "outlier", "parted"):
             fit(f"order/{data}/{order}", data, order=order)
-        for data in ("blocks", "similarity_graph"):
-            fit(f"order/{data}/{order}", data, **GIVEN_MATRIX, order=order)
         fit(f"order/neighbors/{order}", "touching", **NEIGHBORS, order=order)
 
 
@@ -328,9 +326,8 @@ def add_neighbors() -> None:
 
 def add_given() -> None:
     for estimator in ("embedding", "kernel k-means"):
-        for data in ("similarities", "indefinite", "connected_graph"):
+        for data in ("similarities", "indefinite", "connected_graph", "blocks"):
             fit(f"given/{data}/{estimator}", data, estimator, **GIVEN_MATRIX)
-        fit(f"given/blocks/{estimator}", "blocks", estimator, **GIVEN_MATRIX)
     for source in ("csr", "csc", "float32", "pandas"):
         fit(f"given/{source}", "similarities", source=source, **GIVEN_MATRIX)
     fit("given/negative eigenvalues", "indefinite", **GIVEN_MATRIX, order=2, n_clusters=40)

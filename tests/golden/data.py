@@ -118,19 +118,6 @@ def alike(graph: Any) -> Any:
     return sparse.csr_array(graph.maximum(graph.T))
 
 
-def distance_graph() -> Any:
-    return nearest(rings(), 8)
-
-
-def similarity_graph() -> Any:
-    """Two rings, with nothing between them."""
-    return alike(nearest(rings(), 8))
-
-
-def connected_graph() -> Any:
-    return alike(nearest(rows_of("touching"), 15))
-
-
 def subspaces() -> np.ndarray:
     """Points near three planes in six dimensions."""
     random = np.random.RandomState(9)
@@ -185,9 +172,9 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "similarities": (similarities, 3, 1.0),
     "indefinite": (indefinite, 3, 1.0),
     "blocks": (blocks, 4, 1.0),
-    "connected_graph": (connected_graph, 4, 1.0),
-    "distance_graph": (distance_graph, 2, 1.0),
-    "similarity_graph": (similarity_graph, 2, 1.0),
+    "connected_graph": (lambda: alike(nearest(rows_of("touching"), 15)), 4, 1.0),
+    "distance_graph": (lambda: nearest(rings(), 8), 2, 1.0),
+    "similarity_graph": (lambda: alike(nearest(rings(), 8)), 2, 1.0),  # two rings, with nothing between them
     "subspaces": (subspaces, 3, 1.0),
     "planted": (planted, 3, 1.0),
     "mixed_edges": (lambda: planted(inside=0.4, seed=18), 3, 1.0),
@@ -209,10 +196,8 @@ def rows_of(name: str) -> Any:
     return X
 
 
-def weights_of(kind: str | None, n: int) -> Any:
+def weights_of(kind: str, n: int) -> Any:
     """Weights of rows: multiplicities."""
-    if kind is None:
-        return None
     number = np.arange(n)
     made = {
         "integers": 1 + number % 3,

@@ -192,10 +192,8 @@ def test_groups_of_very_unequal_size(n):
 
 def test_sparse_rows_are_rows():
     X = np.abs(spread_rows(2)[:300])
-    models = [
-        BicliqueSpectralClustering(3, affinity="rbf", gram="fourier", gamma=1.0, random_state=0) for _ in range(2)
-    ]
-    dense, held = models[0].fit(X), models[1].fit(sparse.csr_array(X))
+    options = {"affinity": "rbf", "gram": "fourier", "gamma": 1.0, "random_state": 0}
+    dense, held = (BicliqueSpectralClustering(3, **options).fit(rows) for rows in (X, sparse.csr_array(X)))
     np.testing.assert_array_equal(dense.labels_, held.labels_)
     np.testing.assert_array_equal(held.predict(sparse.csr_array(X)), held.labels_)
 
@@ -212,10 +210,11 @@ def test_far_boxes_keep_their_digits():
 
 def test_rows_that_spread_too_far_are_refused():
     line = np.stack(np.meshgrid(np.arange(3000) * 2.0, np.arange(4) * 2.0), axis=-1).reshape(-1, 2)
-    X = np.concatenate([line, line[:, ::-1]])
     model = BicliqueSpectralClustering(4, affinity="rbf", gram="fourier", order=2, gamma=1.0)
     with pytest.raises(fourier.GridError, match="rows spread too far for this bandwidth"):
-        model.fit(X)
+        model.fit(np.concatenate([line, line[:, ::-1]]))
+    with pytest.raises(ParameterError, match="rows spread too far for this bandwidth"):
+        FourierGram(RBF(1e7), np.linspace(0, 1, 3000)[:, None] * [1, 1])
 
 
 def test_an_error_above_the_promise_is_refused(monkeypatch):
@@ -224,19 +223,18 @@ def test_an_error_above_the_promise_is_refused(monkeypatch):
         FourierGram(RBF(0.7), spread_rows(2))
 
 
-def test_what_it_cannot_do_is_refused():
-    X = np.random.default_rng(0).normal(size=(200, 2))
-    for wrong, says in (
-        ({"affinity": "laplacian"}, "falls off fast, such as rbf, not 'laplacian'"),
-        ({"affinity": "linear"}, "not 'linear'"),
-    ):
-        with pytest.raises(ParameterError, match=says):
-            BicliqueSpectralClustering(2, gram="fourier", **wrong).fit(np.abs(X))
-    with pytest.raises(ParameterError, match="at most 3 columns, X has 4"):
-        BicliqueSpectralClustering(2, affinity="rbf", gram="fourier").fit(np.hstack([X, X]))
-    line = np.linspace(0, 1, 3000)[:, None] * [1, 1]
-    with pytest.raises(ParameterError, match="rows spread too far for this bandwidth"):
-        FourierGram(RBF(1e7), line)
+@pytest.mark.parametrize(
+    ("affinity", "d", "message"),
+    [
+        ("laplacian", 2, "falls off fast, such as rbf, not 'laplacian'"),
+        ("linear", 2, "not 'linear'"),
+        ("rbf", 4, "at most 3 columns, X has 4"),
+    ],
+)
+def test_what_it_cannot_do_is_refused(affinity, d, message):
+    X = np.abs(np.random.default_rng(0).normal(size=(200, d)))
+    with pytest.raises(ParameterError, match=message):
+        BicliqueSpectralClustering(2, gram="fourier", affinity=affinity).fit(X)
 
 
 def test_without_finufft_the_extra_is_named(monkeypatch):
