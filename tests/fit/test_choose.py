@@ -134,7 +134,7 @@ LANDMARKS = {"device": "cpu", "gram": "nystroem"}
     ("parameters", "message"),
     [
         ({"affinity": "neighborhoods", "rank": 3}, "rank=3 landmarks are fewer than the 4 clusters"),
-        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 rows there are: use rank='auto'"),
+        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 distinct rows there are: use rank='auto'"),
         ({"gram": "features", "rank": 301}, "rank=301 is more than the 300 rows there are: use rank='auto'"),
         ({"affinity": "nearest_neighbors", "n_neighbors": 301}, "more than the 300 distinct rows"),
         ({"affinity": "sigmoid", "gram": "features"}, "gram='features' knows rbf.*use gram='nystroem'"),
@@ -174,9 +174,9 @@ def test_what_cannot_be_done_is_refused(blobs, parameters, message):
         ({"affinity": "precomputed"}, "affinity='precomputed' needs X in memory"),
         ({"device": "cpu"}, "device='cpu' needs X in memory"),
         ({"precision": "fast"}, "precision='fast' is for device='cuda'"),
-        ({"modelling": "symmetric"}, "rows that are not in memory work with modelling='biclique'"),
+        ({"modelling": "symmetric"}, r"modelling='symmetric' needs X in memory.* use modelling='biclique'"),
         ({"assign_labels": "kernel_kmeans"}, "assign_labels='kmeans' or 'cluster_qr' or 'discretize'"),
-        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 rows there are: use rank='auto'"),
+        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 distinct rows there are: use rank='auto'"),
     ],
     ids=str,
 )

@@ -88,7 +88,7 @@ class BicliqueKernelKMeans(ClustererBase):
     True
     """
 
-    _constraints = {**CONSTRAINTS, "init": choice(lambda: STARTS), "weights": _weights}  # noqa: RUF012
+    _constraints = {**CONSTRAINTS, "init": choice(STARTS), "weights": _weights}  # noqa: RUF012
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class BicliqueKernelKMeans(ClustererBase):
             check_source(settings, source)
             cuts = exact_cuts(settings, source, random, progress)
             found, _, chosen = cuts.run(seed)
-            cut, n, index = found.cut, cuts.vertices.n, cuts.vertices.index
+            cut, n = found.cut, cuts.vertices.n
             k = min(self.n_clusters, n)
             paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(chosen.order)
             factor = (2 / chosen.order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
@@ -173,7 +173,7 @@ class BicliqueKernelKMeans(ClustererBase):
             assignment = Assignment(result.labels, result.rule)
             fitted = ExactFitted.of(cuts, found, chosen, assignment)
             self._store(fitted)
-            self.labels_ = fitted.labels_of(source.held, index, assignment)
+            self.labels_ = fitted.labels_at(cuts.vertices.index, source.held, self.n_jobs)
             self.cut_history_, self.cut_ = result.history, float(result.history[-1])
             self.shift_, self.n_iter_ = result.shift, max(result.n_iter, 1)
         if self.init == "spectral":

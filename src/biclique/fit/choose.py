@@ -248,19 +248,15 @@ def check_source(settings: Settings, source: RowSource) -> None:
 
 def _check_lazy(settings: Settings) -> None:
     kernel, gram = settings.kernel, settings.gram
-    if settings.rank == "all":
-        raise ParameterError("rank='all' needs X in memory: load the rows, or use rank='auto'.")
-    if not (kernel.of_rows or kernel.neighborhoods):
-        raise ParameterError(
-            f"affinity={kernel.affinity!r} needs X in memory: load the rows, or use affinity='neighborhoods'."
-        )
-    if gram != "auto" and not settings.factored:
-        raise ParameterError(f"gram={gram!r} needs X in memory: load the rows, or use gram='nystroem'.")
-    if not settings.pointwise:
-        raise ParameterError(
-            "rows that are not in memory work with modelling='biclique' and with "
-            f"assign_labels={pointwise_assigners()}: what was asked for needs X in memory."
-        )
+    for wrong, what, instead in (
+        (settings.rank == "all", "rank='all'", "rank='auto'"),
+        (kernel.given or kernel.neighbors, f"affinity={kernel.affinity!r}", "affinity='neighborhoods'"),
+        (gram != "auto" and not settings.factored, f"gram={gram!r}", "gram='nystroem'"),
+        (settings.symmetric, "modelling='symmetric'", "modelling='biclique'"),
+        (settings.needs_cut, f"assign_labels={settings.assign_labels!r}", f"assign_labels={pointwise_assigners()}"),
+    ):
+        if wrong:
+            raise ParameterError(f"{what} needs X in memory: load the rows, or use {instead}.")
 
 
 def _check_device(settings: Settings, X: Rows, device: Device) -> None:
@@ -316,10 +312,3 @@ def check_fast(precision: str, device: Device | None) -> None:
     """Half precision needs a device: the one asked for, or the one on which X is."""
     if precision == "fast" and device is None:
         raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
-
-
-def check_rank(settings: Settings, n_rows: int | None, *, in_memory: bool = True, what: str = "rows") -> None:
-    """Refuse more landmarks or features of a kernel than rows."""
-    if not isinstance(settings.rank, str) and n_rows is not None and settings.rank > n_rows:
-        way_out = "use rank='auto', or gram='dense', which is exact and smaller" if in_memory else "use rank='auto'"
-        raise ParameterError(f"rank={settings.rank} is more than the {n_rows} {what} there are: {way_out}.")

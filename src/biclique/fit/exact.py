@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, RankWarning, warn_user
 from biclique.fit.choose import (
     GRAPH_NEIGHBORS,
     Chosen,
     check_memory,
-    check_rank,
     choose_gram,
     choose_kernel,
     choose_precision,
@@ -31,7 +30,6 @@ from biclique.gram.sparse import NeighborGram, SparseGram
 from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
 from biclique.gram.torch_gram import TorchGram
-from biclique.kernels.kernel import Kernel
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import members_of, without_loops
 from biclique.progress import Progress
@@ -233,7 +231,6 @@ class ExactCuts:
         chosen = Chosen(name, reason, n, kernel, gamma, source.columns, precision=precision)
         check_memory(settings, name, vertices.data, n, chosen.dtype)
         tick = progress.tick if progress.enabled else None
-        start = None
         gram: GramOperator
         if settings.kernel.neighbors:
             gram = neighbor_gram(settings, vertices, progress, random)
@@ -242,9 +239,9 @@ class ExactCuts:
             gram = FactoredGram(found, vertices.data, n_jobs=n_jobs, tick=tick)
             chosen = replace(chosen, rank=found.size, n_neighbors=found.n_neighbors)
         elif kernel is None:
-            gram = given_gram(vertices, n_jobs)
+            K = vertices.data
+            gram = DenseGram(K, n_jobs=n_jobs) if isinstance(K, np.ndarray) else SparseGram(K, n_jobs=n_jobs)
         elif name in FACTORED:
-            check_rank(settings, n, what="distinct rows")
             some = draw_by_permutation(n, pool_size(settings.rank), random)
             weights = vertices.weights[some]
             pool = Pool(vertices.data[some], weights, np.arange(len(some)), weights)
@@ -255,9 +252,14 @@ class ExactCuts:
             gram = GRAMS[name](kernel, vertices.data, dtype=chosen.dtype, n_jobs=n_jobs, tick=tick)
             gram.weigh(vertices.weights)  # an error is measured as if all rows counted the same
             chosen = replace(chosen, error=gram.error)
-            if n >= START_FROM and not gram.passes_are_cheap:
-                start = kernel
-        probe = _probe(settings, chosen, vertices, orders[0], random, start)
+        probe: FloatArray | None = None
+        k = min(settings.n_columns, n) - 1
+        if k > 0 and (settings.eigen_solver in ("arpack", "lobpcg") or not solves_directly(n, k)):
+            probe = random.standard_normal((n, block_columns(k, n)))
+            if kernel is not None and name in GRAMS and n >= START_FROM and not gram.passes_are_cheap:
+                make = partial(GRAMS[name], kernel, dtype=chosen.dtype, n_jobs=n_jobs)
+                seed = int(random.randint(2**31))
+                probe = _from_few(probe, make, vertices.data, vertices.weights, orders[0], START_ROWS, seed)
         if source.spread is not None:
             gram = SpreadTiles(cast("TiledGram", gram), source.spread)
         return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
@@ -284,15 +286,13 @@ class ExactCuts:
         gram = TorchGram(kernel, X, tick=progress.tick if progress.enabled else None, owned=owned, **facts)
         weights = np.ones(n) if source.weights is None else source.weights
         orders = settings.orders_for(pool.n_distinct)
-        k = min(settings.n_columns, n) - 1
-        probe = None
+        probe, k = None, min(settings.n_columns, n) - 1
         if k > 0 and not solves_directly(n, k):
             seed = int(random.randint(2**31))
             probe = gram.normal((n, block_columns(k, n)), seed)
             if n >= DEVICE_START_FROM:
-                some = draw_numbers(n, DEVICE_START_ROWS, np.random.RandomState(seed))
                 make = partial(TorchGram, kernel, **facts)
-                probe = start_from_few(probe, make, X[moved(some, X)], X, orders[0], weights[some], seed, weights)
+                probe = _from_few(probe, make, X, weights, orders[0], DEVICE_START_ROWS, seed)
         chosen = Chosen(
             gram.name,
             f"{reason} by {gram.engine}",
@@ -399,33 +399,19 @@ class ExactCuts:
         return found
 
 
-def _probe(
-    settings: Settings,
-    chosen: Chosen,
-    vertices: Vertices,
+def _from_few(
+    probe: FloatArray,
+    make: Callable[[Rows], GramOperator],
+    X: Rows,
+    weights: FloatArray,
     order: float,
-    random: np.random.RandomState,
-    kernel: Kernel | None,
-) -> FloatArray | None:
-    """A start for the solver, multiplied in the pass that gives the degrees; with a kernel, from a sample of rows."""
-    n, k = vertices.n, min(settings.n_columns, vertices.n) - 1
-    by_scipy = settings.eigen_solver in ("arpack", "lobpcg")
-    if k < 1 or (solves_directly(n, k) and not by_scipy):
-        return None
-    probe = random.standard_normal((n, block_columns(k, n)))
-    if kernel is None:
-        return probe
-    seed = int(random.randint(2**31))
-    some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
-    X, weights = vertices.data, vertices.weights
-    make = partial(GRAMS[chosen.gram], kernel, dtype=chosen.dtype, n_jobs=settings.n_jobs)
-    return start_from_few(probe, make, X[some], X, order, weights[some], seed, weights)
-
-
-def given_gram(vertices: Vertices, n_jobs: int | None) -> GramOperator:
-    """K that was given, dense or sparse."""
-    K = vertices.data
-    return DenseGram(K, n_jobs=n_jobs) if isinstance(K, np.ndarray) else SparseGram(K, n_jobs=n_jobs)
+    n_few: int,
+    seed: int,
+) -> FloatArray:
+    """A start from the cut of a sample of rows."""
+    some = draw_numbers(X.shape[0], n_few, np.random.RandomState(seed))
+    few = X[some] if on_host(X) else X[moved(some, X)]
+    return start_from_few(probe, make, few, X, order, weights[some], seed, weights)
 
 
 def neighbor_gram(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,7 @@ from biclique.runtime.arguments import fixed_seed
 from biclique.runtime.namespace import PIECE_ROWS, moved, on_host, padded, to_host, unit_rows
 from biclique.spectral.cut import Extension
 from biclique.spectral.lloyd import NewRows
-from biclique.spectral.rounding import Assignment, Seen
+from biclique.spectral.rounding import Assignment, Rule, Seen
 
 
 def fit_exact(settings: Settings, source: RowSource, progress: Progress) -> tuple[ExactFitted, Training]:
@@ -96,19 +96,16 @@ class ExactFitted(Fitted):
 
     def training(self, found: CutEmbedding, X: Rows, index: IntArray, assignment: Assignment | None) -> Training:
         """What all rows X of the fit get; row i is vertex ``index[i]``."""
-        labels = None if assignment is None else self.labels_of(X, index, assignment)
-        history = None if assignment is None else assignment.cut_history
-        if self.live is None:
-            embedding = known_or_new(found.rows, index, X, lambda new: self.extend(new, self.settings.n_jobs))
-        else:
-            embedding = to_host(found.rows)  # no row was made one with another
-        return Training(self.chosen.n_rows, embedding, labels, history)
+        n_jobs = self.settings.n_jobs
+        embedding = known_or_new(to_host(found.rows), index, X, lambda new: self.extend(new, n_jobs))
+        if assignment is None:
+            return Training(self.chosen.n_rows, embedding)
+        return Training(self.chosen.n_rows, embedding, self.labels_at(index, X, n_jobs), assignment.cut_history)
 
-    def labels_of(self, X: Rows, index: IntArray, assignment: Assignment) -> IntArray:
-        """The labels of the rows of the fit."""
-        if self.live is not None:
-            return assignment.labels
-        return known_or_new(assignment.labels, index, X, lambda new: self._new_labels(new, self.settings.n_jobs))
+    def labels_at(self, place: IntArray, X: Rows, n_jobs: int | None) -> IntArray:
+        """The labels of vertices ``place``, and of new rows of X where that is −1."""
+        rule, table = self.known_rule(), cast("IntArray", self.table)
+        return known_or_new(table, place, X, lambda new: self._new_labels(rule, table, new, n_jobs))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "extension": self.extension.to_host(), "live": None}
@@ -144,19 +141,16 @@ class ExactFitted(Fitted):
         return self.extension.degrees(embedded[:, 0])
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
-        self.known_rule()
-        X, table = self.match(X), np.empty(0, dtype=np.intp) if self.table is None else self.table
-        return known_or_new(table, self.find(X), X, lambda new: self._new_labels(new, n_jobs))
+        X = self.match(X)
+        return self.labels_at(self.find(X), X, n_jobs)
 
-    def _new_labels(self, X: Rows, n_jobs: int | None) -> IntArray:
+    def _new_labels(self, rule: Rule, table: IntArray, X: Rows, n_jobs: int | None) -> IntArray:
         out = [np.empty(0, dtype=np.intp)]
         for rows in self._pieces(X):
-            labels, seen = self.known_rule().of_new(self._new_rows(rows, n_jobs))
-            labels = to_host(labels)
-            unseen = np.flatnonzero(~seen)
-            near = self._nearest(rows, unseen, n_jobs) if len(unseen) else None
-            if near is not None and self.table is not None:
-                labels[unseen] = self.table[near]
+            found, seen = rule.of_new(self._new_rows(rows, n_jobs))
+            labels, unseen = to_host(found), np.flatnonzero(~seen)
+            if len(unseen) and self.trained is not None and not self.settings.kernel.given:
+                labels[unseen] = table[self._nearest(self.trained, rows, unseen, n_jobs)]
             out.append(labels)
         return np.concatenate(out)
 
@@ -176,15 +170,12 @@ class ExactFitted(Fitted):
 
         return NewRows(lambda: self.cross(X, n_jobs), embedded)
 
-    def _nearest(self, X: Rows, unseen: IntArray, n_jobs: int | None) -> IntArray | None:
-        """The vertex that is nearest to some rows, by distance; None for a given matrix, which has none."""
-        if self.trained is None or self.settings.kernel.given:
-            return None
-        asked, rows = self.trained.hold(X[unseen] if on_host(X) else X[moved(unseen, X)]), self.trained.rows
+    def _nearest(self, trained: TrainedRows, X: Rows, unseen: IntArray, n_jobs: int | None) -> IntArray:
+        """The vertex that is nearest to some rows, by distance."""
+        asked, rows = trained.hold(X[unseen] if on_host(X) else X[moved(unseen, X)]), trained.rows
         if not sparse.issparse(rows):
             asked, rows = to_host(asked), to_host(rows)
-        kernel = self.chosen.kernel
-        return nearest_row(kernel, asked, rows, n_jobs)
+        return nearest_row(self.chosen.kernel, asked, rows, n_jobs)
 
     def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:
         """New rows against the vertices."""

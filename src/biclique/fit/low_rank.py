@@ -380,14 +380,15 @@ def choose_map(
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
     kind = kind_of_map(settings, chosen.gram, kernel, pool.rows.shape[1])
-    landmarks, available = FEATURE_MAPS[kind].has_landmarks, pool.n_distinct
+    landmarks = FEATURE_MAPS[kind].has_landmarks
+    available = pool.n_distinct if landmarks else n
+    if not isinstance(settings.rank, str) and settings.rank > available:
+        raise ParameterError(
+            f"rank={settings.rank} is more than the {available} {'distinct ' if landmarks else ''}rows there are: use "
+            f"rank='auto', a rank of at most {available}, or gram='dense', which is exact."
+        )
     if FEATURE_MAPS[kind].exact:
         return make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None
-    if landmarks and not isinstance(settings.rank, str) and settings.rank > available:
-        raise ParameterError(
-            f"rank={settings.rank} landmarks need as many distinct rows, and there are {available} among {n} rows: use "
-            f"rank='auto', a rank of at most {available}, or gram='dense' (exact)."
-        )
     compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, 2))])
     seed = int(random.randint(2**31))
     size = rank_of(settings, available if landmarks else None)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
+from numbers import Integral
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -32,7 +33,7 @@ from biclique.runtime.arguments import (
     check_jobs,
     check_number,
     check_random,
-    is_finite,
+    is_number,
 )
 from biclique.spectral.assign import ASSIGNERS
 from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, check_order
@@ -74,17 +75,17 @@ class KernelSettings:
     @property
     def given(self) -> bool:
         """Whether X is a matrix of similarities or distances."""
-        return isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
+        return self.affinity in PRECOMPUTED
 
     @property
     def neighbors(self) -> bool:
         """Whether K is a neighbour graph."""
-        return isinstance(self.affinity, str) and self.affinity in NEIGHBOR_AFFINITIES
+        return self.affinity in NEIGHBOR_AFFINITIES
 
     @property
     def neighborhoods(self) -> bool:
         """Whether K is that of the hypergraph of neighbourhoods."""
-        return isinstance(self.affinity, str) and self.affinity == NEIGHBORHOODS
+        return self.affinity == NEIGHBORHOODS
 
     @property
     def of_rows(self) -> bool:
@@ -124,7 +125,8 @@ class KernelSettings:
         """Whether NaN is a missing value that the kernel leaves out, and columns may be categories."""
         if self.neighborhoods:
             return self.metric == "gower"
-        return self.of_rows and self._kind.takes_gaps
+        kind = KERNELS[self.affinity] if isinstance(self.affinity, str) and self.of_rows else self.affinity
+        return bool(getattr(kind, "takes_gaps", False))
 
     @property
     def euclidean(self) -> bool:
@@ -132,11 +134,6 @@ class KernelSettings:
         if self.neighborhoods:
             return self.metric == "euclidean"
         return not self.takes_gaps
-
-    @property
-    def _kind(self) -> type[Kernel] | Kernel:
-        """The class of a kernel with a name, or the kernel itself: its properties are known without γ."""
-        return KERNELS[self.affinity] if isinstance(self.affinity, str) else self.kernel()
 
 
 @dataclass(frozen=True)
@@ -262,19 +259,14 @@ def check_parameters(parameters: Mapping[str, object], table: Mapping[str, Check
             check(name, parameters[name])
 
 
-def choice(allowed: Callable[[], tuple[str, ...]], *, none: bool = False) -> Check:
-    """One of a few words, which are looked up when they are needed: tables can grow."""
-
-    def check(name: str, value: object) -> None:
-        if not (none and value is None):
-            check_choice(name, value, allowed())
-
-    return check
+def choice(allowed: Collection[str]) -> Check:
+    """One of a few words."""
+    return lambda name, value: check_choice(name, value, allowed)
 
 
-def count(*, most: int = 2**63 - 1, none: bool = False) -> Check:
+def count(*, most: int = 2**63 - 1) -> Check:
     """A whole number of at least 1."""
-    return lambda name, value: None if none and value is None else check_count(name, value, most=most)
+    return lambda name, value: check_count(name, value, most=most)
 
 
 def number(*, least: float = -np.inf) -> Check:
@@ -282,9 +274,9 @@ def number(*, least: float = -np.inf) -> Check:
     return lambda name, value: check_number(name, value, least=least)
 
 
-def or_word(word: str, check: Check) -> Check:
-    """What a check takes, or a word such as "auto"."""
-    return lambda name, value: None if isinstance(value, str) and value == word else check(name, value)
+def or_word(word: str | None, check: Check) -> Check:
+    """What a check takes, or a word such as "auto", or None."""
+    return lambda name, value: None if isinstance(value, (str, NoneType)) and value == word else check(name, value)
 
 
 def an_affinity(name: str, value: object) -> None:
@@ -302,7 +294,7 @@ def a_bandwidth(name: str, value: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(value, str):
         check_choice(name, value, GAMMA_RULES)
-    elif isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value) or not float(value) > 0:
+    elif not is_number(value) or not value > 0:
         raise ParameterError(
             f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {value!r}: "
             "'auto' chooses it from the data."
@@ -317,18 +309,14 @@ def an_order(name: str, value: object) -> None:
 
 
 def a_tolerance(name: str, value: object) -> None:
-    """The tolerance of eigenpairs: "auto" or a number from 0."""
-    if value == "auto":
-        return
-    if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value) or not 0 <= float(value) < 1:
+    """The tolerance of eigenpairs."""
+    if not is_number(value) or not 0 <= value < 1:
         raise ParameterError(f"{name} must be 'auto' or a number from 0 to 1, got {value!r}.")
 
 
 def a_rank(name: str, value: object) -> None:
-    """The number of landmarks or features: "auto", "all" or a whole number."""
-    if isinstance(value, str) and value in ("auto", "all"):
-        return
-    if isinstance(value, (str, bool)) or not isinstance(value, Integral) or int(value) < 1:
+    """The number of landmarks or features."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise ParameterError(f"{name} must be 'auto', 'all' or a whole number of at least 1, got {value!r}.")
 
 
@@ -350,20 +338,20 @@ CONSTRAINTS: dict[str, Check] = {
     "gamma": a_bandwidth,
     "degree": number(least=1),
     "coef0": number(),
-    "gram": choice(lambda: tuple(GRAM_NAMES)),
-    "rank": a_rank,
-    "precision": choice(lambda: PRECISIONS),
+    "gram": choice(GRAM_NAMES),
+    "rank": or_word("auto", or_word("all", a_rank)),
+    "precision": choice(PRECISIONS),
     "n_jobs": lambda _, value: check_jobs(value),
-    "eigen_tol": a_tolerance,
-    "n_neighbors": count(none=True),
-    "modelling": choice(lambda: MODELLINGS),
+    "eigen_tol": or_word("auto", a_tolerance),
+    "n_neighbors": or_word(None, count()),
+    "modelling": choice(MODELLINGS),
     "row_normalize": or_word("auto", check_flag),
-    "eigen_solver": choice(lambda: EIGEN_SOLVERS, none=True),
+    "eigen_solver": or_word(None, choice(EIGEN_SOLVERS)),
     "device": a_device,
     "n_clusters": count(),
     "n_init": count(most=MOST_STARTS),
-    "assign_labels": choice(lambda: tuple(ASSIGNERS)),
-    "n_components": count(none=True),
+    "assign_labels": choice(ASSIGNERS),
+    "n_components": or_word(None, count()),
     "max_iter": count(),
     "random_state": lambda _, value: check_random(value),
 }
@@ -376,41 +364,23 @@ COUNTING: dict[str, Check] = {**CONSTRAINTS, "n_clusters": or_word(SELECT, CONST
 
 def _conflicts(settings: Settings) -> Iterator[str]:
     """What is wrong with parameters that must not be together, one message each."""
-    kernel, gram = settings.kernel, settings.gram
-    if settings.factored and not kernel.of_rows and not kernel.neighborhoods:
-        yield (
-            f"gram={gram!r} needs rows and a kernel, not affinity={kernel.affinity!r}: leave gram at 'auto', or use "
-            "affinity='rbf'."
-        )
-    if settings.symmetric and not isinstance(settings.order, str) and check_order(settings.order) % 1 != 0:
-        yield f"modelling='symmetric' needs a whole order, odd or even, got {settings.order!r}."
-    if kernel.neighbors and settings.symmetric:
-        yield (
-            f"modelling={settings.modelling!r} works with kernels, not with affinity={kernel.affinity!r}: leave it at "
-            "'biclique'."
-        )
-    if kernel.neighborhoods:
-        yield from _conflicts_with_neighborhoods(settings)
-    elif settings.rank == "all":
+    kernel, gram, order = settings.kernel, settings.gram, settings.order
+    if settings.symmetric and not isinstance(order, str) and check_order(order) % 1 != 0:
+        yield f"modelling='symmetric' needs a whole order, odd or even, got {order!r}."
+    if settings.symmetric and (kernel.neighbors or kernel.neighborhoods):
+        yield f"modelling='symmetric' works with kernels, not with affinity={kernel.affinity!r}: use affinity='rbf'."
+    if settings.factored and (kernel.given or kernel.neighbors):
+        yield f"gram={gram!r} needs rows and a kernel, not affinity={kernel.affinity!r}: leave gram at 'auto'."
+    if settings.rank == "all" and not kernel.neighborhoods:
         yield "rank='all' is for affinity='neighborhoods': a kernel with all rows is gram='dense' or 'tiled'."
     if settings.eigen_solver == "amg" and kernel.of_rows:
-        yield (
-            "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "
-            "eigen_solver='auto' here."
-        )
-
-
-def _conflicts_with_neighborhoods(settings: Settings) -> Iterator[str]:
-    kernel = settings.kernel
-    other = sorted(set(kernel.kernel_params or {}) - {"metric"})
-    if settings.symmetric:
-        yield "modelling='symmetric' works with kernels, not with affinity='neighborhoods': use affinity='rbf'."
-    if kernel.metric not in METRICS:
-        allowed = ", ".join(map(repr, METRICS))
-        yield f"kernel_params: the metric of affinity='neighborhoods' is one of {allowed}, got {kernel.metric!r}."
-    if other:
-        yield f"kernel_params: affinity='neighborhoods' takes 'metric' alone, got {other[0]!r}."
-    if kernel.gamma != "auto":
-        yield f"gamma={kernel.gamma!r} is for kernels: leave it at 'auto', or use affinity='rbf'."
-    if settings.gram != "auto":
-        yield f"gram={settings.gram!r} is for kernels: leave it at 'auto', or use affinity='rbf'."
+        yield "eigen_solver='amg' is for neighbour graphs, where it is the default: use eigen_solver='auto' here."
+    if kernel.neighborhoods:
+        if kernel.metric not in METRICS:
+            allowed = ", ".join(map(repr, METRICS))
+            yield f"kernel_params: the metric of affinity='neighborhoods' is one of {allowed}, got {kernel.metric!r}."
+        for other in sorted(set(kernel.kernel_params or {}) - {"metric"}):
+            yield f"kernel_params: affinity='neighborhoods' takes 'metric' alone, got {other!r}."
+        for name, value in (("gamma", kernel.gamma), ("gram", gram)):
+            if value != "auto":
+                yield f"{name}={value!r} is for kernels: leave it at 'auto', or use affinity='rbf'."

@@ -15,7 +15,6 @@ from biclique.fit.choose import (
     Chosen,
     check_map_on_device,
     check_memory,
-    check_rank,
     choose_gram,
     choose_kernel,
     choose_precision,
@@ -118,7 +117,6 @@ def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> t
     seed, n_jobs = fixed_seed(settings.random_state), settings.n_jobs
     random = np.random.RandomState(seed)
     gram, reason = choose_gram(settings, source, None)
-    check_rank(settings, source.n_rows or None, in_memory=source.in_memory)  # without rows, the draw says so
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
     pool = Pool.of(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
     n = pool.rows.shape[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from numbers import Integral, Real
+from typing import TypeGuard
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -50,8 +51,10 @@ def check_count(name: str, value: object, *, least: int = 1, most: int = 2**63 -
     return int(value)
 
 
-def is_finite(value: Real) -> bool:
-    """Whether a number is a finite one as a float."""
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is a real number that is finite as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
     try:
         return bool(np.isfinite(float(value)))
     except OverflowError:  # a whole number beyond 1e308
@@ -60,7 +63,7 @@ def is_finite(value: Real) -> bool:
 
 def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
     """An argument that is a finite real number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value) or float(value) < least:
+    if not is_number(value) or value < least:
         bound = f" of at least {least:g}" if np.isfinite(least) else ""
         raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
 

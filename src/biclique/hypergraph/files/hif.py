@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.files.lines import from_memberships, memberships_of, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime.arguments import is_finite
+from biclique.runtime.arguments import is_number
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
@@ -131,7 +131,7 @@ def _weight(item: dict[str, Any], where: str, *, attributes: bool = False) -> fl
         for place in ("attr", "attrs"):  # the last one counts
             if item.get(place, {}).get("weight") is not None:
                 key, value = f"{place}.weight", item[place]["weight"]
-    if type(value) not in (int, float) or not is_finite(value):
+    if type(value) not in (int, float) or not is_number(value):
         shown = "a number too large" if type(value) in (int, float) else _kind(value)
         raise TableError(f"{where}.{key} must be a finite number, got {shown}.")
     return float(value)
