@@ -1,7 +1,6 @@
 """Limits, masks, seeds, given matrices with equal rows: what must not surprise."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
@@ -39,6 +38,7 @@ def test_masks_are_refused_not_ignored(estimator):
 # Given matrices
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("assign", ["kmeans", "cluster_qr", "discretize", "kernel_kmeans"])
 @pytest.mark.parametrize("k", [3, 7])
@@ -47,11 +47,8 @@ def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
     K = rbf_kernel(X, gamma=0.3)
     K = (K + K.T) / 2
     fit = {"order": 2, "assign_labels": assign, "random_state": 0}
-    model = BicliqueSpectralClustering(k, affinity="precomputed", **fit)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(stored(K))
-        of_rows = BicliqueSpectralClustering(k, affinity="rbf", gamma=0.3, **fit).fit(X)
+    model = BicliqueSpectralClustering(k, affinity="precomputed", **fit).fit(stored(K))
+    of_rows = BicliqueSpectralClustering(k, affinity="rbf", gamma=0.3, **fit).fit(X)
     assert np.array_equal(model.predict(stored(K)), model.labels_)
     np.testing.assert_allclose(model.transform(stored(K)), model.embedding_, atol=1e-12)
     np.testing.assert_allclose(model.eigenvalues_, of_rows.eigenvalues_, atol=1e-6)
@@ -103,13 +100,12 @@ def test_as_many_clusters_as_are_asked_for_however_many(affinity):
     assert len(np.unique(model.labels_)) == 200
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
 def test_other_solvers_give_the_same_bits_again(solver):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 6])
     for options in ({"affinity": "linear", "coef0": 1}, {"affinity": "poly", "degree": 2}, {"affinity": "rbf"}):
         fit = {"eigen_solver": solver, "random_state": 3, "order": 4, **options}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = [BicliqueSpectralClustering(5, **fit).fit(np.abs(X)) for _ in range(3)]
+        found = [BicliqueSpectralClustering(5, **fit).fit(np.abs(X)) for _ in range(3)]
         assert all(np.array_equal(model.embedding_, found[0].embedding_) for model in found)

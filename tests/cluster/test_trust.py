@@ -205,11 +205,15 @@ def test_best_jaccard_is_its_definition():
     np.testing.assert_allclose(found, jaccard_stability(labels, halves))
 
 
-def test_clusters_that_are_there_are_stable_and_others_are_not():
-    X = np.concatenate([make_blobs(60, centers=[[0, 0], [20, 0]], random_state=0)[0]])
-    good = BicliqueSpectralClustering(2, random_state=0).fit(X).cluster_stability(X, n_splits=3)
-    assert good.shape == (2,)
+@pytest.mark.parametrize("n_clusters", [3, "select"])
+def test_clusters_that_are_there_are_stable(n_clusters):
+    X = make_blobs(90, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)[0]
+    good = BicliqueSpectralClustering(n_clusters, random_state=0).fit(X).cluster_stability(X, n_splits=3)
+    assert good.shape == (3,)
     assert (good > 0.95).all()
+
+
+def test_clusters_of_noise_are_not_stable():
     noise = np.random.RandomState(0).standard_normal((80, 6))
     model = BicliqueSpectralClustering(4, random_state=0, order=4).fit(noise)
     bad = model.cluster_stability(noise, n_splits=3)
@@ -217,12 +221,6 @@ def test_clusters_that_are_there_are_stable_and_others_are_not():
     np.testing.assert_array_equal(bad, model.cluster_stability(noise, n_splits=3))
     with pytest.raises(DataError, match="half of X"):
         model.cluster_stability(noise[:6])
-
-
-def test_stability_of_clusters_whose_number_was_chosen():
-    X = make_blobs(90, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)[0]
-    model = BicliqueSpectralClustering("select", random_state=0).fit(X)
-    assert (model.cluster_stability(X, n_splits=2) > 0.95).all()
 
 
 def test_representatives_are_nearest_to_the_mean_and_distinct(blobs):
@@ -282,9 +280,8 @@ def test_a_fit_does_not_fit_probabilities():
     assert membership.fit_odds.__code__ not in called
 
 
-def test_how_sure_is_the_mean_probability_of_the_rows_of_a_cluster():
-    X, _ = make_blobs(90, centers=3, cluster_std=1.5, random_state=2)
-    model = BicliqueSpectralClustering(3, random_state=0).fit(X)
+def test_how_sure_is_the_mean_probability_of_the_rows_of_a_cluster(blobs):
+    X, model = blobs
     own = model.predict_proba(X).max(axis=1)
-    expected = [own[model.labels_ == cluster].mean() for cluster in range(3)]
+    expected = [own[model.labels_ == cluster].mean() for cluster in range(4)]
     assert np.allclose(model.how_sure(), expected, atol=1e-9)
