@@ -119,9 +119,8 @@ def test_hostile_names_stay_text(tmp_path):
     frame = pd.DataFrame({name: X[:, j % 3] for j, name in enumerate(HOSTILE)})
     frame["levels"] = [HOSTILE[row % len(HOSTILE)] for row in range(n)]
     ids = [f"{[*HOSTILE, SURROGATE][row % 10]} {row}" for row in range(n)]
-    text = write(
-        tmp_path, fitted(), X, table=frame, ids=ids, title=HOSTILE[0], command=HOSTILE[1], notes=[*HOSTILE, SURROGATE]
-    )
+    texts = {"title": HOSTILE[0], "command": HOSTILE[1], "notes": [*HOSTILE, SURROGATE]}
+    text = write(tmp_path, fitted(), X, table=frame, ids=ids, **texts)
     page = Page(text)
     check_policy(page)
     names = {tag for tag, _ in page.tags}
@@ -169,7 +168,8 @@ def largest_page(n, n_columns, k, name, end_of_id):
     codes = random.integers(0, 255, (30, len(drawn)), dtype=np.uint8)
     levels = [f"{j} {name}" for j in range(255)]
     difference = Difference(name, name, 1.0, 0.5, 0.25)
-    path = small.sampled.path
+    orders = len(small.sampled.path.orders)
+    path = replace(small.sampled.path, labels=np.tile(labels[drawn][places], (orders, 1)), sizes=[[1] * k] * orders)
     return replace(
         small,
         title=name,
@@ -183,12 +183,7 @@ def largest_page(n, n_columns, k, name, end_of_id):
         views=[View(name, (name, name), random.normal(size=(len(drawn), 2))) for _ in range(2)],
         columns=[Shown(name, 0.5, Coded(column, levels, True), True) for column in codes],
         places=places,
-        sampled=Sampled(
-            Similarities(random.random((len(cells), len(cells))), clusters),
-            replace(
-                path, labels=np.tile(labels[drawn][places], (len(path.orders), 1)), sizes=[[1] * k] * len(path.orders)
-            ),
-        ),
+        sampled=Sampled(Similarities(random.random((len(cells), len(cells))), clusters), path),
         notes=[name] * 20,
         command=name * 20,
     )
