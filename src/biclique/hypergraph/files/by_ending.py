@@ -6,6 +6,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from biclique.exceptions import DataError, ParameterError, TableError, printable
@@ -17,15 +18,17 @@ from biclique.runtime.arguments import check_flag
 from biclique.runtime.memory import format_bytes, require_memory
 from biclique.tables.atomic_files import FULL, atomic_path
 
-READERS: dict[str, Callable[..., Hypergraph]] = {
-    ".json": parse_hif,
-    ".hif": parse_hif,
-    ".hgr": parse_hgr,
-    ".csv": parse_edge_list,
-    ".tsv": lambda text, name, **options: parse_edge_list(text, name, "\t", **options),
+FORMATS: dict[str, tuple[Callable[..., Hypergraph], Callable[[Hypergraph], str]]] = {
+    ".json": (parse_hif, format_hif),
+    ".hif": (parse_hif, format_hif),
+    ".hgr": (parse_hgr, format_hgr),
+    ".csv": (parse_edge_list, format_edge_list),
+    ".tsv": (partial(parse_edge_list, delimiter="\t"), partial(format_edge_list, delimiter="\t")),
 }
-TABLES = (".csv", ".tsv")
+"""The reader and the writer by the ending of the name."""
 
+TABLES = (".csv", ".tsv")
+"""Edge lists, whose columns can be named."""
 
 MARKS = b',;|:"{[ \t'
 """Bytes after which a text may have a new field: each becomes an object of Python."""
@@ -41,14 +44,6 @@ BYTES_PER_LINE = 350
 
 PIECE = 2**20
 """Bytes that are read, or unpacked, at once."""
-
-WRITERS: dict[str, Callable[[Hypergraph], str]] = {
-    ".json": format_hif,
-    ".hif": format_hif,
-    ".hgr": format_hgr,
-    ".csv": format_edge_list,
-    ".tsv": lambda hypergraph: format_edge_list(hypergraph, "\t"),
-}
 
 
 def read_hypergraph(
@@ -109,7 +104,7 @@ def read_hypergraph(
         raise TableError(f"{name}: character {text.index(chr(0))} is a NUL; this is not a text file in UTF-8.")
     options = {"columns": columns} if suffix in TABLES else {}
     try:
-        return READERS[suffix](text, name, **options)
+        return FORMATS[suffix][0](text, name, **options)
     except TableError:
         raise
     except DataError as error:
@@ -129,7 +124,7 @@ def write_hypergraph(hypergraph: Hypergraph, path: str | os.PathLike[str]) -> No
     suffix = _suffix(path, DataError)
     if not isinstance(hypergraph, Hypergraph):
         raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: make one with as_hypergraph.")
-    content = WRITERS[suffix](hypergraph).encode("utf-8")
+    content = FORMATS[suffix][1](hypergraph).encode("utf-8")
     if str(path).lower().endswith(".gz"):
         content = gzip.compress(content, mtime=0)
     try:
@@ -148,8 +143,8 @@ def _suffix(path: str | os.PathLike[str], kind: type[DataError]) -> str:
     except TypeError as error:
         raise kind(f"a path is needed, got a {type(path).__name__}.") from error
     suffix = Path(str(name).lower().removesuffix(".gz")).suffix
-    if suffix not in READERS:
-        raise kind(f"{path}: unknown kind of hypergraph file; the name must end in one of {', '.join(READERS)}.")
+    if suffix not in FORMATS:
+        raise kind(f"{path}: unknown kind of hypergraph file; the name must end in one of {', '.join(FORMATS)}.")
     return suffix
 
 

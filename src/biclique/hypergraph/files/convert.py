@@ -24,9 +24,8 @@ def as_hypergraph(obj: Any) -> Hypergraph:
     """
     if isinstance(obj, Hypergraph):
         return obj
-    packages = _packages(obj)
     for package, convert in (("xgi", from_xgi), ("hypernetx", from_hypernetx), ("hypergraphx", from_hypergraphx)):
-        if package in packages:
+        if _classes(obj, package):
             return convert(obj)
     if isinstance(obj, np.ndarray) or sparse.issparse(obj) or hasattr(obj, "iloc"):
         return Hypergraph.from_incidence(obj)
@@ -46,7 +45,7 @@ def from_xgi(network: Any) -> Hypergraph:
     Kept: nodes and edges with their ids and order, isolated nodes, empty edges, repeated edges, and the edge attribute
     ``weight`` (1 if absent). Other attributes are not. A DiHypergraph is refused.
     """
-    if "xgi" not in _packages(network) or not _class_names(network) & {"Hypergraph", "SimplicialComplex"}:
+    if not _classes(network, "xgi") & {"Hypergraph", "SimplicialComplex"}:
         raise DataError(
             f"an XGI Hypergraph or SimplicialComplex is needed, got a {type(network).__name__}: "
             "xgi.to_hypergraph forgets directions."
@@ -81,7 +80,7 @@ def from_hypernetx(network: Any) -> Hypergraph:
     Kept: nodes and edges with their ids and order, edge weights, and the weight of an incidence (a cell) as the
     multiplicity. Node weights and other properties are not.
     """
-    if "hypernetx" not in _packages(network) or not hasattr(network, "incidences"):
+    if not (_classes(network, "hypernetx") and hasattr(network, "incidences")):
         raise DataError(f"a hypernetx.Hypergraph, version 2.3 or later, is needed, got a {type(network).__name__}.")
     with warnings.catch_warnings(action="ignore"):  # of pandas, about how HyperNetX calls it
         frame = network.incidences.to_dataframe
@@ -146,7 +145,8 @@ def from_hypergraphx(network: Any) -> Hypergraph:
     not among the edges. Directed, temporal and multiplex hypergraphs are refused.
     """
     others = {"DirectedHypergraph", "TemporalHypergraph", "MultiplexHypergraph"}
-    if others & _class_names(network) or not ("hypergraphx" in _packages(network) and hasattr(network, "get_edges")):
+    classes = _classes(network, "hypergraphx")
+    if others & classes or not (classes and hasattr(network, "get_edges")):
         raise DataError(
             f"a hypergraphx.Hypergraph is needed, got a {type(network).__name__}: build one from its edges."
         )
@@ -197,13 +197,9 @@ def _package(name: str) -> Any:
     return optional(name, f"this conversion needs {name}: pip install {name}")
 
 
-def _packages(obj: Any) -> set[str]:
-    """The packages that the classes of an object come from."""
-    return {kind.__module__.partition(".")[0] for kind in type(obj).__mro__}
-
-
-def _class_names(obj: Any) -> set[str]:
-    return {kind.__name__ for kind in type(obj).__mro__}
+def _classes(obj: Any, package: str) -> set[str]:
+    """The names of the classes of an object that come from a package."""
+    return {kind.__name__ for kind in type(obj).__mro__ if kind.__module__.partition(".")[0] == package}
 
 
 def _edges(hypergraph: Hypergraph) -> Any:
