@@ -123,6 +123,10 @@ def test_what_needs_the_rows_in_memory_is_refused(capsys, tmp_path, small_memory
     code, _, err = run(capsys, "cluster", tmp_path / "t.csv", "-k", 3)
     assert code == 3
     assert "--categorical kind,city" in err.splitlines()[-1]
+    model, page = tmp_path / "m.skops", tmp_path / "page.html"
+    assert run(capsys, "cluster", tmp_path / "t.csv", "-k", 3, "--columns", "a,b", "--save", model, "-q")[0] == 0
+    code, _, err = run(capsys, "report", model, tmp_path / "t.csv", "-o", page)
+    assert (code, "a report needs the whole table in memory" in err) == (4, True)
 
 
 def test_a_table_that_changes_during_the_work(capsys, tmp_path, small_memory, monkeypatch):

@@ -162,10 +162,14 @@ def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(capsys, tmp_pat
 
 def test_standard_input_and_output(capsys, tmp_path, monkeypatch, saved):
     model, table = saved
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
-    code, out, err = run(capsys, "predict", model, "-")
-    assert (code, err) == (0, "")
-    assert "standard input: 60 rows labelled" in out
+    for command, words in (
+        (["predict", model, "-"], "standard input: 60 rows labelled"),
+        (["report", model, "-", "-o", tmp_path / "page.html"], "report written to"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+        code, out, err = run(capsys, *command)
+        assert (code, err) == (0, "")
+        assert words in out
     words = [sys.executable, "-m", "biclique", "predict", model, "-", "-o", "-"]
     done = subprocess.run(words, input=table.read_bytes(), capture_output=True, check=True)
     assert done.stdout == (tmp_path / "first.csv").read_bytes()  # with the ids as they stand in the table
