@@ -367,11 +367,6 @@ def test_markup_escapes():
             element("p", **{name: "x"})
 
 
-def test_halves_get_the_number_of_clusters_that_was_found():
-    model = BicliqueSpectralClustering("select", random_state=0).fit(groups())
-    assert model.cluster_stability(groups(), n_splits=2).shape == (model.n_clusters_,)
-
-
 def test_gathering_twice_gives_the_same_page():
     model, X = fitted(), groups()
     first, second = (make_page(gather(model._subject(), X, n_splits=0)) for _ in range(2))
