@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import FloatArray, IntArray
@@ -221,7 +222,12 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
     def _named(self, random: np.random.RandomState, n_rows: int) -> Sequence[tuple[str, BaseEstimator]]:
         """The estimators, checked; or k-means of several numbers of clusters."""
         if self.estimators is None:
-            return _default_estimators(self.n_clusters, n_rows, random)
+            counts = {factor: min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
+            return [
+                (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=random.randint(2**31)))
+                for factor, k in counts.items()
+                for start in range(5)
+            ]
         given = list(self.estimators)
         if not given or not all(isinstance(one, tuple) and len(one) == 2 for one in given):
             raise ParameterError(
@@ -283,14 +289,3 @@ def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
     own[index[: len(partitions)]] = labels
     same = own[index[len(partitions) :]]
     return np.where(same > MISSING - 1, same, out)
-
-
-def _default_estimators(n_clusters: int, n_rows: int, random: np.random.RandomState) -> list[tuple[str, BaseEstimator]]:
-    from sklearn.cluster import KMeans
-
-    counts = {factor: min(max(round(factor * n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
-    return [
-        (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=int(random.randint(2**31))))
-        for factor, k in counts.items()
-        for start in range(5)
-    ]

@@ -99,9 +99,8 @@ class Estimator(PageLink, BaseEstimator):
         return int(found)
 
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
-        self._warn_about_found(len(np.unique(labels[labels >= 0])), reason)
-
-    def _warn_about_found(self, found: int, reason: str) -> None:
+        lazy = hasattr(self, "_lazy_sizes")
+        found = len(self._lazy_sizes) if lazy else len(np.unique(labels[labels >= 0]))
         if found < self._asked_for:
             warn_user(
                 f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
@@ -250,10 +249,7 @@ class KernelEstimator(Estimator):
     def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
         if n_vertices < self._asked_for:
             reason = f"X has only {n_vertices} distinct rows"
-        if hasattr(self, "_lazy_sizes"):
-            self._warn_about_found(len(self._lazy_sizes), reason)
-        else:
-            self._warn_about_fewer(self.labels_, reason)
+        self._warn_about_fewer(self.labels_, reason)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,13 +30,10 @@ def stability_of(
 ) -> FloatArray:
     """The mean over random halves; ``fit_half`` gives the labels of some rows, fitted alone."""
     found = np.empty((n_splits, n_clusters))
-    for split in range(n_splits):
-        chosen = np.sort(random.choice(len(labels), half, replace=False))
-        with warnings.catch_warnings(action="ignore"):  # of fits that the user did not ask for by themselves
-            others = fit_half(chosen, split)
-        found[split] = found_again(labels[chosen], others, n_clusters)
-    there = ~np.isnan(found)
-    sums = np.where(there, found, 0.0).sum(axis=0)
-    out = np.full(n_clusters, np.nan)
-    np.divide(sums, there.sum(axis=0), out=out, where=there.any(axis=0))
-    return out
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # of fits that the user did not ask for, and of clusters without rows
+        for split in range(n_splits):
+            chosen = np.sort(random.choice(len(labels), half, replace=False))
+            found[split] = found_again(labels[chosen], fit_half(chosen, split), n_clusters)
+        return np.asarray(np.nanmean(found, axis=0))

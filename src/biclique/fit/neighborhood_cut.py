@@ -133,8 +133,7 @@ def fit_neighborhoods(settings: Settings, source: RowSource, progress: Progress)
     graph = connected(found, source, settings.n_groups, n_jobs, progress)
     kept = KeptMap(found.size)
     pool = replace(pool, rows=graph.map.columns(pool.rows))  # φ of the pool, which is embedded several times
-    spectrum = replace(sparse_spectrum(graph, settings, progress), map=kept)
-    spectrum = spectrum.with_signs(pool.rows, pool.weights, n_jobs)
+    spectrum = sparse_spectrum(graph, kept, settings, progress).with_signs(pool.rows, pool.weights, n_jobs)
     chosen = Chosen(
         *OF_NEIGHBORHOODS,
         n or 0,
@@ -162,8 +161,7 @@ def landmark_count(settings: Settings) -> int:
 
 def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> Pool:
     """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came."""
-    most = landmark_count(settings)
-    size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * most
+    size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
     return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)
 
 
@@ -269,8 +267,8 @@ def _added(
 # The small matrix
 
 
-def sparse_spectrum(graph: Hypergraph, settings: Settings, progress: Progress) -> FactoredSpectrum:
-    """The leading eigenpairs of B for K = ΦΦᵀ: the second pass, and a sparse eigenproblem of the landmarks."""
+def sparse_spectrum(graph: Hypergraph, kept: KeptMap, settings: Settings, progress: Progress) -> FactoredSpectrum:
+    """The leading eigenpairs of B for K = ΦΦᵀ, of rows φ(x): the second pass, and a sparse eigenproblem."""
     first, n_jobs = graph.first, settings.n_jobs
     order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
     k = min(settings.n_columns, graph.map.size) - 1
@@ -284,7 +282,7 @@ def sparse_spectrum(graph: Hypergraph, settings: Settings, progress: Progress) -
     if graph.map.size >= (settings.n_clusters or 0):  # fewer landmarks than clusters have a warning of their own
         warn_about_null_columns(informative, settings.n_columns)
     return FactoredSpectrum(
-        map=graph.map,
+        map=kept,
         order=order,
         total=total,
         mean_degree=total / first.weight,
