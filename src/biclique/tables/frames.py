@@ -50,7 +50,8 @@ def as_frame(X: Any, name: str = "X") -> Any:
     if not hasattr(X, "iloc"):
         if np.ndim(X) != 2:
             raise DataError(f"{name}: needs two dimensions (rows, columns), got shape {np.shape(X)}.")
-        X = pandas().DataFrame(np.asarray(X))
+        X = np.asarray(X)
+        X = pandas().DataFrame(X.astype(X.dtype.newbyteorder("="), copy=False))  # pandas takes no other byte order
     name = X.attrs.get("name", name)
     names = [str(column) for column in X.columns]
     check_names(name, names)
