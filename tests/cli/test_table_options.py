@@ -67,12 +67,20 @@ def test_rows_left_out_have_an_empty_label(capsys, people):
     assert [i for i, line in enumerate(after[1:]) if line.endswith(",,")] == [7, 9]
 
 
-def test_several_names_are_given_with_commas_or_one_by_one(capsys, people):
+def test_several_names_are_given_with_commas_or_spaces_and_the_table_is_given_back(capsys, people):
     options = ["--missing", "mean", "--categorical", "auto", "--dates", "drop", "-q", "-o", "l.npy"]
     assert run(capsys, "cluster", "-k", 3, *options, "--drop", "key, note, fax", "people.csv") == (0, "", "")
     first = np.load("l.npy")
-    assert run(capsys, "cluster", "people.csv", "-k", 3, *options, "--drop", "key,note", "--drop", "fax") == (0, "", "")
-    assert np.array_equal(np.load("l.npy"), first)
+    for words in (
+        ["people.csv", "--drop", "key,note", "--drop", "fax"],
+        ["people.csv", "--drop", "key", "note", "fax"],
+        ["--drop", "key", "note", "fax", "people.csv"],
+    ):
+        assert run(capsys, "cluster", "-k", 3, *options, *words) == (0, "", "")
+        assert np.array_equal(np.load("l.npy"), first)
+    assert run(capsys, "cluster", "-k", 3, "-q", "--missing", "mean", "--columns", "age", "people.csv") == (0, "", "")
+    code, _, err = run(capsys, "cluster", "-k", 3, "--drop", "key")
+    assert (code, "arguments are required: TABLE" in err) == (2, True)
 
 
 def test_ids_labels_and_weights(capsys, people):

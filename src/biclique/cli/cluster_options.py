@@ -38,6 +38,7 @@ SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 class ClusterOptions(Assigning, ColumnOptions):
     table: str = option(
         metavar="TABLE",
+        nargs="?",  # --drop a b TABLE takes it at first
         help=f"file or folder ({', '.join(FORMATS)}), - for standard input, or a data set of scikit-learn "
         f"({', '.join(SHIPPED)})",
     )

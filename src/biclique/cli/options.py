@@ -13,12 +13,12 @@ import re
 import shlex
 import warnings
 from argparse import SUPPRESS
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from inspect import signature
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from biclique.cli.output import EXIT_CODES, STDOUT, block, print_warnings
 from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, ParameterError
@@ -81,6 +81,11 @@ class Options:
 
     arguments: tuple[str, ...]
     """The words of the command, without ``biclique``."""
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """From what argparse has found."""
+        return cls(**given)
 
     def check(self) -> None:
         """Refuse, before any work, what cannot be done or written."""

@@ -109,7 +109,7 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
     start_clock()
     command = given.pop("chosen")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    options = command.options(arguments=tuple(arguments), **values)
+    options = command.options.read({"arguments": tuple(arguments), **values})
     if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     to_stdout = getattr(options, "output", None) == STDOUT

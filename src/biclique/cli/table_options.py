@@ -9,19 +9,22 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
-from biclique.cli.opened_tables import INPUT
+from biclique.cli.opened_tables import INPUT, is_shipped
 from biclique.cli.options import Options, option, output_file, switch, table_option
 from biclique.exceptions import ParameterError, printable
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import CHOICES, TablePreparer
+from biclique.tables.reading import find_format
 from biclique.tables.text_form import DATE_ORDERS, TextForm
 from biclique.tables.used_columns import absent_column
 from biclique.tables.writing import ENDINGS, check_output
 
 names_option = partial(table_option, default=(), action="append", metavar="NAME")
 SEVERAL = "several: NAME,NAME or the option again"
+COLUMN_LISTS = ("columns", "drop", "categorical")
+"""Options that take several words, and so may take the table for a column."""
 HEADER = {"auto": None, "yes": True, "no": False}
 TEXT_CHOICES = {"header": tuple(HEADER), "decimal": (".", ","), "date_order": DATE_ORDERS, "encoding": ()}
 """Options about text, and their values; encodings have names by the hundred."""
@@ -107,8 +110,8 @@ class Labelling(TableOptions):
 class ColumnOptions(Labelling):
     """What the columns of a table to cluster are for."""
 
-    columns: tuple[str, ...] = names_option("--columns", help=f"use these columns alone ({SEVERAL})")
-    drop: tuple[str, ...] = names_option("--drop", help=f"columns to leave out ({SEVERAL})")
+    columns: tuple[str, ...] = names_option("--columns", nargs="+", help=f"use these columns alone ({SEVERAL})")
+    drop: tuple[str, ...] = names_option("--drop", nargs="+", help=f"columns to leave out ({SEVERAL})")
     weight: str | None = table_option(
         "--weight", metavar="NAME", help="column that says how often a row counts: left out"
     )
@@ -116,7 +119,7 @@ class ColumnOptions(Labelling):
         "--label", "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
     )
     categorical: tuple[str, ...] = names_option(
-        "--categorical", help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})"
+        "--categorical", nargs="+", help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})"
     )
     missing: str | None = table_option(
         "--missing",
@@ -134,6 +137,19 @@ class ColumnOptions(Labelling):
         "gower, which divides by ranges",
     )
 
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """``--drop a b TABLE`` takes the table for a column: it is given back."""
+        groups = {name: [list(group) for group in given.get(name, ())] for name in COLUMN_LISTS}
+        table = given.get("table")
+        if table is None:
+            ends = [group for lists in groups.values() for group in lists if len(group) > 1 and is_table(group[-1])]
+            if not ends:
+                raise ParameterError("the following arguments are required: TABLE; usage: biclique cluster --help")
+            table = ends[0].pop()
+        words = {name: tuple(word for group in lists for word in group) for name, lists in groups.items()}
+        return super().read({**given, **words, "table": table})
+
     def preparer(self, names: Sequence[str], *, leave_out: Sequence[str], codes: bool) -> TablePreparer:
         """What makes numbers of the columns; ``codes`` if the model compares levels and leaves gaps out itself."""
         away = list(dict.fromkeys([*self.names("drop", names), *leave_out]))
@@ -148,6 +164,11 @@ class ColumnOptions(Labelling):
             categorical="auto" if auto else self.names("categorical", names),
             **{name: value for name, value in given.items() if value is not None},
         )
+
+
+def is_table(word: str) -> bool:
+    """True for what names a table rather than a column: a data set, a file that exists, or a known ending."""
+    return is_shipped(word) or os.path.exists(word) or find_format(word) is not None
 
 
 def possible_names(values: Sequence[str]) -> list[str]:

@@ -385,7 +385,7 @@ def choose_map(
     if not isinstance(settings.rank, str) and settings.rank > available:
         raise ParameterError(
             f"rank={settings.rank} is more than the {available} {'distinct ' if landmarks else ''}rows there are: use "
-            f"rank='auto', a rank of at most {available}, or gram='dense', which is exact."
+            f"rank='auto', or a rank of at most {available}."
         )
     if FEATURE_MAPS[kind].exact:
         return make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None
