@@ -12,6 +12,7 @@ from biclique.exceptions import MemoryLimitError, ParameterError
 from biclique.fit.choose import check_memory, choose_gram, choose_precision
 from biclique.kernels import RBF, Chi2, Gower, Laplacian, Linear
 from biclique.rows.array import ArrayRows
+from tests.case_names import without_address
 from tests.optional import Optional, needs
 
 da = Optional("dask.array")
@@ -157,7 +158,7 @@ LANDMARKS = {"device": "cpu", "gram": "nystroem"}
         ({"device": "mps", "precision": "float64"}, "device='mps' has no float64"),
         ({"device": "nowhere"}, "device must be None, 'cpu', .* got 'nowhere'"),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_what_cannot_be_done_is_refused(blobs, parameters, message):
     with pytest.raises(ParameterError, match=message):
@@ -178,7 +179,7 @@ def test_what_cannot_be_done_is_refused(blobs, parameters, message):
         ({"assign_labels": "kernel_kmeans"}, "assign_labels='kmeans' or 'cluster_qr' or 'discretize'"),
         ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 distinct rows there are: use rank='auto'"),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_what_needs_rows_in_memory(blobs, parameters, message):
     rows = da.from_array(blobs[0], chunks=(100, -1))

@@ -19,6 +19,7 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
+from tests.case_names import without_address
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def own(x, y):
 @pytest.mark.parametrize(
     "way",
     [{"gamma": 0.05}, {"gamma": 0.05, "modelling": "symmetric", "order": 3}, {"affinity": "cosine"}, {"affinity": own}],
-    ids=str,
+    ids=without_address,
 )
 def test_all_rows_as_landmarks_are_exact(way, held):
     if way.get("affinity") is own and held is not np.asarray:
