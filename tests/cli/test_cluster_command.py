@@ -228,7 +228,7 @@ sys.exit(command())
 
 @pytest.mark.parametrize("program", [["-m", "biclique"], pytest.param(["-c", IN_PARTS], marks=needs("dask"))])
 def test_ctrl_c_leaves_cleanly(tmp_path, program):
-    X = np.random.default_rng(0).normal(size=(60_000, 8))
+    X = np.random.default_rng(0).normal(size=(300_000, 8))
     np.save(tmp_path / "t.npy", X)
     process = subprocess.Popen(
         [sys.executable, *program, "cluster", tmp_path / "t.npy", "-k", "5", "-o", tmp_path / "l.csv"],

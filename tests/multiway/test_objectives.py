@@ -227,3 +227,12 @@ def test_table_of_objectives_spectral_clustering_relaxes_the_cut(m):
     bound = 3 - values[:3].sum()
     cuts = [k_way_normalized_cut(K, np.random.default_rng(s).permutation(LABELS), m) for s in range(50)]
     assert bound <= min(cuts) + 1e-12
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_table_of_objectives_kernel_kmeans(m):
+    # Σ_j Σ_{i∈j} w_i |ψ'_i − m'_j|², ψ' the shifted features; at m = 2 they are ψ itself.
+    features = biclique_features(np.linalg.cholesky(K), m)
+    assert weighted_kernel_kmeans_objective(features @ features.T, LABELS, WEIGHTS) == pytest.approx(
+        oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
+    )

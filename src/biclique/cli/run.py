@@ -100,7 +100,8 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
     if not arguments:
         block(OVERVIEW)
         return EXIT_OK
-    given = vars(make_parser(arguments[0]).parse_args(arguments))
+    parser = make_parser(arguments[0])
+    given = vars(parser.parse_args(arguments))
     from biclique.exceptions import BicliqueError, DataError, ParameterError
     from biclique.progress import start_clock
     from biclique.tables.atomic_files import files
@@ -109,7 +110,10 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
     start_clock()
     command = given.pop("chosen")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    options = command.options.read({"arguments": tuple(arguments), **values})
+    try:
+        options = command.options.read({"arguments": tuple(arguments), **values})
+    except argparse.ArgumentError as error:
+        parser.error(str(error))
     if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     to_stdout = getattr(options, "output", None) == STDOUT

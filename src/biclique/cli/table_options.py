@@ -6,6 +6,7 @@ import csv
 import os
 import shlex
 import subprocess
+from argparse import ArgumentError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -145,7 +146,7 @@ class ColumnOptions(Labelling):
         if table is None:
             ends = [group for lists in groups.values() for group in lists if len(group) > 1 and is_table(group[-1])]
             if not ends:
-                raise ParameterError("the following arguments are required: TABLE; usage: biclique cluster --help")
+                raise ArgumentError(None, "the following arguments are required: TABLE")
             table = ends[0].pop()
         words = {name: tuple(word for group in lists for word in group) for name, lists in groups.items()}
         return super().read({**given, **words, "table": table})
