@@ -16,7 +16,6 @@ class ComputedGram(GramOperator):
     """K of a kernel and rows that is computed anew in every pass, and never stored."""
 
     passes_are_cheap = False
-    held: HeldRows
 
     def __init__(
         self,
@@ -29,6 +28,8 @@ class ComputedGram(GramOperator):
     ) -> None:
         self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
         self.n_jobs, self.tick = n_jobs, tick
+        self.noise = float(np.finfo(self.dtype).eps)
+        self.held = HeldRows(kernel, X, dtype)
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]

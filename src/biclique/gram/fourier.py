@@ -25,8 +25,8 @@ from scipy.spatial import KDTree
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError, optional
 from biclique.gram.computed import ComputedGram
-from biclique.gram.operator import CrossGram
-from biclique.kernels.held import HeldRows, KernelCross
+from biclique.gram.operator import Cross, CrossGram
+from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel
 from biclique.neighbors.index import members_of
 from biclique.runtime.memory import require_memory
@@ -273,7 +273,7 @@ class _Boxes:
         """Add the products of some new rows with some training rows, pair by pair."""
         if len(near):
             held = HeldRows(self.kernel, self.rows[some], np.float64)
-            out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
+            out[near] += held.cross(Y[near], n_jobs).matmat(V[some])
 
 
 def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
@@ -335,31 +335,22 @@ class FourierRows:
     def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
         """New rows against these: one by one if they are few, else through grids."""
         if float(Y.shape[0]) * self.rows.shape[0] <= DIRECT_PAIRS:
-            return KernelCross(self.held, Y, n_jobs=n_jobs)
-        return FourierCross(self, Y, n_jobs)
+            return self.held.cross(Y, n_jobs)
+        return self.by_grid(Y, n_jobs)
 
+    def by_grid(self, Y: Rows, n_jobs: int | None) -> CrossGram:
+        """Through grids, but for rows of far lower degree than any training row: a grid's error is too large there."""
+        rows = np.asarray(self.hold(Y))
+        boxes = _Boxes(self.held.kernel, np.asarray(self.rows), self.dtype, self.tolerance)
 
-class FourierCross:
-    """κ(y, x) of many new rows against many training rows.
+        def matmat(V: FloatArray) -> FloatArray:
+            found = boxes.multiply_new(rows, np.column_stack([self.weights, V]), n_jobs)
+            out, weak = found[:, 1:], np.flatnonzero(found[:, 0] < FAINTER * self.lowest)
+            if len(weak):
+                out[weak] = self.held.cross(Y[weak], n_jobs).matmat(V)
+            return out
 
-    Rows of far lower degree than any training row are computed pair by pair: a grid's error is too large for them.
-    """
-
-    def __init__(self, trained: FourierRows, Y: Rows, n_jobs: int | None = None) -> None:
-        self.trained, self.n_jobs, self._given = trained, n_jobs, Y
-        self.rows = trained.hold(Y)
-        self._boxes = _Boxes(trained.held.kernel, np.asarray(trained.rows), trained.dtype, trained.tolerance)
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        rows, V = np.asarray(self.rows), np.asarray(V, dtype=np.float64)
-        found = self._boxes.multiply_new(rows, np.column_stack([self.trained.weights, V]), self.n_jobs)
-        out, weak = found[:, 1:], np.flatnonzero(found[:, 0] < FAINTER * self.trained.lowest)
-        if len(weak):
-            out[weak] = KernelCross(self.trained.held, self._given[weak], n_jobs=self.n_jobs).matmat(V)
-        return out
-
-    def diagonal(self) -> FloatArray:
-        return self.trained.held.kernel.diagonal(self.rows)
+        return Cross(matmat, lambda: self.held.kernel.diagonal(rows))
 
 
 class FourierGram(ComputedGram):
@@ -377,10 +368,8 @@ class FourierGram(ComputedGram):
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
-        if sparse.issparse(X):
-            X = X.toarray()
-        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, tick=tick)
-        self.held = HeldRows(kernel, X, np.float64)
+        rows = X.toarray() if sparse.issparse(X) else X
+        super().__init__(kernel, rows, dtype=np.float64, n_jobs=n_jobs, tick=tick)
         self._finer = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
         self._set(*self._finer.pop(0))
         self._settle(np.ones(self.n))

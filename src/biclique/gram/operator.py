@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -84,11 +85,18 @@ class MeasuredError(Protocol):
 class CrossGram(Protocol):
     """The (n_new × n) block κ(y, x) of new rows against the training rows."""
 
-    def matmat(self, V: FloatArray) -> FloatArray:
+    def matmat(self, V: FloatArray, /) -> FloatArray:
         """κ(Y, X) @ V, shape (n_new, b), float64."""
 
     def diagonal(self) -> FloatArray:
         """κ(y, y), shape (n_new,)."""
+
+
+class Cross(NamedTuple):
+    """A ``CrossGram`` of two functions."""
+
+    matmat: Callable[[FloatArray], FloatArray]
+    diagonal: Callable[[], FloatArray]
 
 
 class TrainedRows(Protocol):

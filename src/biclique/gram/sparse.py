@@ -11,7 +11,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.dense import StoredCross, check_asymmetry
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.operator import Cross, CrossGram, GramOperator
 from biclique.neighbors.index import NeighborIndex, components
 from biclique.neighbors.pairs import Pairs, within_radius
 from biclique.runtime.arguments import check_count
@@ -160,7 +160,7 @@ class NeighborGram(SparseGram):
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
 
-    def cross(self, Y: Rows, n_jobs: int | None = None) -> NeighborCross:  # noqa: ARG002
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:  # noqa: ARG002
         """κ(y, x_j) = (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 if |y − x_j| ≤ r_j up to rounding.
 
         If y equals a training row, its row of K is given; the first of several equal rows. Exact with an exact index;
@@ -181,9 +181,9 @@ class NeighborGram(SparseGram):
             for first, second in (listed, back)
         ]
         equal = gap[:, 0] <= np.sqrt(rounding) * self.radii[near[:, 0]]
-        return NeighborCross(
-            self._equal_rows(sparse.csr_array(parts[0] + parts[1]), equal, near[:, 0]), n_jobs=self.n_jobs
-        )
+        K = self._equal_rows(sparse.csr_array(parts[0] + parts[1]), equal, near[:, 0])
+        # κ(y, y) = 1, as a row is its own neighbour.
+        return Cross(lambda V: panel_product(K, V, n_jobs=self.n_jobs, panel=PANEL), lambda: np.ones(len(near)))
 
     def with_graph(self, K: sparse.csr_array) -> NeighborGram:
         """The same rows and radii with another graph."""
@@ -209,16 +209,6 @@ class NeighborGram(SparseGram):
         entries = sparse.coo_array(G)
         keep = within_radius(entries.data, self.radii[entries.col], _rounding(G))
         return *_smallest(G, self.n_neighbors), (entries.row[keep], entries.col[keep])
-
-
-class NeighborCross(StoredCross):
-    """κ(y, x) of neighbours, a sparse matrix; κ(y, y) = 1, as a row is its own neighbour."""
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
-
-    def diagonal(self) -> FloatArray:
-        return np.ones(self.K.shape[0])
 
 
 def _rounding(G: Rows) -> float:

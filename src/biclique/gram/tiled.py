@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
 from operator import iadd
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray
 from biclique.gram.computed import ComputedGram
-from biclique.kernels.held import HeldRows
-from biclique.kernels.kernel import Kernel
-from biclique.runtime.threads import Pulse, Tick, run_groups
+from biclique.kernels.held import Sides
+from biclique.runtime.threads import Pulse, run_groups
 
 TILE_ROWS = 128
 """Rows of a tile."""
@@ -55,25 +54,17 @@ class TiledGram(ComputedGram):
 
     name = "tiled"
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        X: Rows,
-        *,
-        dtype: DTypeLike = np.float32,
-        n_jobs: int | None = None,
-        tick: Tick | None = None,
-    ) -> None:
-        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, tick=tick)
-        self.noise = float(np.finfo(self.dtype).eps)
-        self.held = HeldRows(kernel, X, dtype)
-        self._sides = self.held.sides()
+    @cached_property
+    def _sides(self) -> Sides | None:
+        """Both sides of all tiles; threads would make them several times, so ``matmat`` asks first."""
+        return self.held.sides()
 
     def matmat(self, V: FloatArray) -> FloatArray:
         n, b = V.shape
         V = np.ascontiguousarray(V, dtype=self.dtype)
         strips = range(0, n, TILE_ROWS)
         n_groups = min(count_groups(n, b), len(strips))
+        _ = self._sides
         tiles = sum((n - top - 1) // TILE_COLUMNS + 1 for top in strips)
 
         def multiply(group: int, pulse: Pulse) -> FloatArray:
@@ -96,12 +87,10 @@ class TiledGram(ComputedGram):
 
     def __getstate__(self) -> dict[str, Any]:
         """Both sides are made of the rows again: what is pickled are the rows alone."""
-        return {**self.__dict__, "_sides": None, "tick": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_sides"} | {"tick": None}
 
     def tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
         """κ of some rows and some others, in a buffer if it can be."""
-        if self._sides is None and self.kernel.inner_product:
-            self._sides = self.held.sides()
         if self._sides is None:
             rows = self.held.rows
             return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)

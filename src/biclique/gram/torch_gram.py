@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import Array, Device, FloatArray, Rows
+from biclique._typing import Array, Device, Rows
 from biclique.device.torch_tiles import (
     FLOAT32_ERROR,
     TorchTiles,
@@ -25,7 +25,7 @@ from biclique.device.torch_tiles import (
     room_for,
 )
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.operator import Cross, CrossGram, GramOperator
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel, nonnegative
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
@@ -120,7 +120,16 @@ class TorchGram(GramOperator):
         return place_rows(float64(self.kernel.diagonal(self.held.rows)), self.device)
 
     def cross(self, Y: Rows) -> CrossGram:
-        return TorchCross(self, Y)
+        if sparse.issparse(Y):
+            raise DataError(f"device={str(self.device)!r} needs dense rows: pass Y.toarray().")
+        with self._room("new rows"):
+            rows = self.held.hold(Y if on_host(Y) else place_rows(Y, self.device))
+            left = self._tiles.side(rows, right=False)
+        # New rows may lie far from the training rows, where rounding would lift an exponent above zero.
+        return Cross(
+            lambda V: self._product(left, V, clamp=True),
+            lambda: np.asarray(to_host(self.kernel.diagonal(rows)), dtype=np.float64),
+        )
 
     def training(self) -> HeldRows:
         return self.held
@@ -130,8 +139,11 @@ class TorchGram(GramOperator):
         source = self.torch.Generator(device=self.device).manual_seed(seed)
         return self.torch.randn(shape, generator=source, dtype=self.torch.float64, device=self.device)
 
-    def matmat(self, V: Array, new: TorchCross | None = None) -> Array:
-        """K @ V, or, of new rows, κ(Y, X) @ V."""
+    def matmat(self, V: Array) -> Array:
+        return self._product(self._left, V, clamp=False)
+
+    def _product(self, left: Any, V: Array, *, clamp: bool) -> Array:
+        """κ of rows on the left and the training rows, times V."""
         torch = self.torch
         if V.shape[0] != self.n:
             raise DataError(f"V must have {self.n} rows, one for each row of X, got {V.shape[0]}.")
@@ -141,28 +153,8 @@ class TorchGram(GramOperator):
             with self._room("V"):
                 V = torch.tensor(V, device=self.device)
         with torch.no_grad(), full_float32(torch), self._room("a product"):
-            left = self._left if new is None else new._left
-            # New rows may lie far from the training rows, where rounding would lift an exponent above zero.
-            out: Array = self._tiles.product(left, self._right, V, clamp=new is not None, tick=self.tick)
+            out: Array = self._tiles.product(left, self._right, V, clamp=clamp, tick=self.tick)
         return out if on_device else to_host(out).astype(np.float64, copy=False)
 
     def _room(self, what: str) -> AbstractContextManager[None]:
         return room_for(what, self.n, self.torch, self.device)
-
-
-class TorchCross(CrossGram):
-    """κ(y, x) of new rows against the rows of a ``TorchGram``, on its device."""
-
-    def __init__(self, gram: TorchGram, Y: Rows) -> None:
-        if sparse.issparse(Y):
-            raise DataError(f"device={str(gram.device)!r} needs dense rows: pass Y.toarray().")
-        self.gram = gram
-        with gram._room("new rows"):
-            self.rows = gram.held.hold(Y if on_host(Y) else place_rows(Y, gram.device))
-            self._left = gram._tiles.side(self.rows, right=False)
-
-    def matmat(self, V: Array) -> Array:
-        return self.gram.matmat(V, self)
-
-    def diagonal(self) -> FloatArray:
-        return np.asarray(to_host(self.gram.kernel.diagonal(self.rows)), dtype=np.float64)

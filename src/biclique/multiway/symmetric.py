@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
+from biclique.gram.operator import Cross, CrossGram, GramOperator, TrainedRows
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import make_kernel
 from biclique.multiway.biclique import check_finite_order, power_of_count, square
@@ -95,7 +95,7 @@ class SymmetricGram(GramOperator):
         return np.asarray((2 * self.base.diagonal() + 2 * self.column + self.constant) / 4)
 
     def cross(self, Y: Rows) -> CrossGram:
-        return _SymmetricCross(self.base.cross(Y), self.shift)
+        return _symmetric_cross(self.base.cross(Y), self.shift)
 
     def training(self) -> SymmetricRows | None:
         base = self.base.training()
@@ -130,22 +130,20 @@ class SymmetricRows:
         return self.base.hold(Y)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
-        return _SymmetricCross(self.base.cross(Y, n_jobs), self.shift)
+        return _symmetric_cross(self.base.cross(Y, n_jobs), self.shift)
 
 
-class _SymmetricCross(CrossGram):
+def _symmetric_cross(base: CrossGram, shift: SymmetricShift) -> CrossGram:
     """¼ [2κ(y, x_j) + a(y) + a_j + c]."""
 
-    def __init__(self, base: CrossGram, shift: SymmetricShift) -> None:
-        self.base, self.shift = base, shift
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        shift, sums = self.shift, V.sum(axis=0)
-        product = self.base.matmat(np.column_stack([shift.weights, V]))
-        own = shift.column_of(self.base.diagonal(), product[:, 0])
+    def matmat(V: FloatArray) -> FloatArray:
+        sums = V.sum(axis=0)
+        product = base.matmat(np.column_stack([shift.weights, V]))
+        own = shift.column_of(base.diagonal(), product[:, 0])
         return np.asarray((2 * product[:, 1:] + np.outer(own, sums) + shift.column @ V + shift.constant * sums) / 4)
 
-    def diagonal(self) -> FloatArray:
-        own = self.base.diagonal()
-        degrees = self.base.matmat(self.shift.weights[:, None])[:, 0]
-        return np.asarray((2 * own + 2 * self.shift.column_of(own, degrees) + self.shift.constant) / 4)
+    def diagonal() -> FloatArray:
+        own, degrees = base.diagonal(), base.matmat(shift.weights[:, None])[:, 0]
+        return np.asarray((2 * own + 2 * shift.column_of(own, degrees) + shift.constant) / 4)
+
+    return Cross(matmat, diagonal)
