@@ -333,7 +333,7 @@ def test_passes_keep_their_digits_where_a_program_allows_fewer():
         gram = FactoredGram(Spying(Linear(), 3, np.float32), torch.tensor(points(50)))
         gram.matmat(np.ones((50, 2)))
         gram.diagonal()
-        factored_spectrum(gram.map, ArrayRows(abs(gram.held.rows), np.ones(50)), 4, 1, length=1.0)
+        factored_spectrum(gram.map, ArrayRows(abs(gram.rows), np.ones(50)), 4, 1, length=1.0)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")

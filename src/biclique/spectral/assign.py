@@ -46,15 +46,7 @@ MANY_ROWS = 200_000
 """With more rows an assigner is fitted on a sample of them, because every step of k-means takes long."""
 
 
-def cluster_qr(
-    embedding: FloatArray,
-    weights: FloatArray,
-    n_clusters: int,
-    *,
-    cut: NormalizedCut | None = None,  # noqa: ARG001
-    n_init: int,  # noqa: ARG001
-    random_state: int | np.random.RandomState | None,  # noqa: ARG001
-) -> Assignment:
+def cluster_qr(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_: Any) -> Assignment:
     """Pivoted QR (Damle, Minden and Ying): nothing random, no iterations.
 
     k rows that span the embedding best are picked, and the embedding is turned so that they lie along the
@@ -65,15 +57,7 @@ def cluster_qr(
     return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding)
 
 
-def discretize(
-    embedding: FloatArray,
-    weights: FloatArray,
-    n_clusters: int,
-    *,
-    cut: NormalizedCut | None = None,  # noqa: ARG001
-    n_init: int,  # noqa: ARG001
-    random_state: int | np.random.RandomState | None,  # noqa: ARG001
-) -> Assignment:
+def discretize(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_: Any) -> Assignment:
     """The rotation that brings unit rows closest to indicators (Yu and Shi), from ``cluster_qr``'s."""
     columns = embedding[:, :n_clusters]
     norms = np.linalg.norm(columns, axis=1, keepdims=True)
@@ -96,13 +80,11 @@ def lowered_cut(
     weights: FloatArray,
     n_clusters: int,
     *,
-    cut: NormalizedCut | None = None,
+    cut: NormalizedCut,
     n_init: int,
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:
     """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
-    if cut is None:
-        raise ParameterError("assign_labels='kernel_kmeans' needs the cut, not only the embedding.")
     if not on_host(cut.like):
         raise ParameterError(
             "assign_labels='kernel_kmeans' runs on the host alone: leave device at None, or use 'kmeans'."
@@ -120,6 +102,7 @@ class Assigner:
     """A way of assigning labels, and what it needs."""
 
     assign: Callable[..., Assignment]
+    """Of rows, weights and a number of clusters, with ``n_init`` and ``random_state``; ``cut`` if it needs that."""
     needs_cut: bool = False
     """Whether labels, also those of new rows, need passes over K."""
     scales_rows: bool = True
@@ -154,10 +137,12 @@ def assign_sampled(
     Of rows on a device only the sample travels; their labels stay there.
     """
     random = check_random_state(random_state)
-    options: dict[str, Any] = {"cut": cut, "n_init": n_init, "random_state": random}
+    options: dict[str, Any] = {"n_init": n_init, "random_state": random}
     few = len(rows) <= sample_rows
     assigner = ASSIGNERS[name]
-    if assigner.needs_cut or (few and on_host(rows)):
+    if assigner.needs_cut:
+        return assigner.assign(rows, weights, n_clusters, cut=cut, **options)
+    if few and on_host(rows):
         return assigner.assign(rows, weights, n_clusters, **options)
     sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
     found = assigner.assign(_taken(rows, sample), _taken(weights, sample), n_clusters, **options)
@@ -247,10 +232,10 @@ def assign_in_place(
 ) -> Assignment:
     """Labels, on the host, of rows wherever they lie."""
     options: dict[str, Any] = {"n_init": n_init, "random_state": random_state}
-    if on_host(rows) and len(rows) <= MANY_ROWS:
-        return ASSIGNERS[name].assign(rows, weights, n_clusters, cut=cut, **options)
     if name == "kmeans" and not on_host(rows):
         found = device_kmeans(rows, weights, n_clusters, **options)
     else:
-        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, **options)
+        exact = on_host(rows) and len(rows) <= MANY_ROWS
+        sample_rows = MANY_ROWS if exact else SAMPLE_ROWS
+        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, sample_rows=sample_rows, **options)
     return replace(found, labels=to_host(found.labels).astype(np.intp))

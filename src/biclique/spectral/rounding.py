@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.runtime.namespace import float64, moved, namespace, on_host, padded, to_host
-from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import NewRows
 from biclique.spectral.membership import Odds, fit_odds
 
@@ -181,7 +180,6 @@ def kmeans(
     weights: FloatArray,
     n_clusters: int,
     *,
-    cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:
