@@ -80,7 +80,8 @@ def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
 @pytest.mark.parametrize("columns", [80, 40, 25, 12, 2])
 def test_the_line_is_never_wider_than_the_terminal(monkeypatch, columns):
     stream = Terminal()
-    monkeypatch.setattr(Progress, "_columns", lambda _: columns - 1)
+    monkeypatch.setenv("COLUMNS", str(columns))  # which tqdm reads if the stream is no terminal of the system
+    monkeypatch.setenv("LINES", "24")
     with Progress(True, stream) as progress:
         progress.passed(1, 0.1, 1e-3)
         progress.passed(2, 0.01, 1e-3)

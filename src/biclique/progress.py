@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from types import TracebackType
 from typing import Any, ClassVar, Self, TextIO
-
-REFRESH_SECONDS = 0.1
-"""Between two drawings of the bar."""
 
 PLAIN_SECONDS = 10
 """``verbose`` of the command line: seconds between two lines if standard error is not a terminal."""
@@ -50,7 +46,6 @@ class Progress:
         self._redraws = enabled and (self.stream.isatty() or "ipykernel" in sys.modules)
         self._every = every
         self._bar: Any = None
-        self._last_draw = 0.0
         self._what = ""
         self._start = time.perf_counter()
         self._next_share = 0.0
@@ -96,7 +91,7 @@ class Progress:
             self._what = what
             self._start = time.perf_counter()
             self._next_share = 0.0
-        if self._is_time() or share >= (1.0 if self._redraws else self._next_share):
+        if self._is_time() or share >= self._next_share:
             self._next_share = math.floor(10 * share + 1e-9) / 10 + 0.1
             self._show(what, share, detail)
 
@@ -129,10 +124,8 @@ class Progress:
         self._show(f"pass {self._passes + (share > 0)}", done, detail)
 
     def _is_time(self) -> bool:
-        """Whether what is shown is old enough to be shown anew."""
-        if self._redraws:
-            return time.perf_counter() - self._last_draw >= REFRESH_SECONDS
-        return bool(self._every) and self._line_is_due()
+        """Whether what is shown is old enough to be shown anew: always, if it is one line that is redrawn."""
+        return self._redraws or (bool(self._every) and self._line_is_due())
 
     def _line_is_due(self) -> bool:
         return self._redraws or time.perf_counter() - Progress._last_line >= self._every
@@ -147,21 +140,13 @@ class Progress:
             self.say(text)
 
     def _draw(self, text: str, share: float) -> None:
-        self._last_draw = time.perf_counter()
         if self._bar is None:
             from tqdm.auto import tqdm
 
-            shown = {"total": 1.0, "initial": share, "desc": text, "ncols": self._columns()}
-            self._bar = tqdm(file=self.stream, leave=False, bar_format=LINE, **shown)
-        self._bar.n, self._bar.ncols = share, self._columns()
+            shown = {"total": 1.0, "initial": share, "desc": text, "bar_format": LINE}
+            self._bar = tqdm(file=self.stream, leave=False, dynamic_ncols=True, **shown)
+        self._bar.n = share
         self._bar.set_description_str(text)
-
-    def _columns(self) -> int:
-        """Of the terminal, which may change, less one: some terminals scroll after the last."""
-        try:
-            return max(os.get_terminal_size(self.stream.fileno()).columns - 1, 1)
-        except (OSError, ValueError, AttributeError):
-            return 79
 
 
 def start_clock() -> None:
