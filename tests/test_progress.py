@@ -1,4 +1,5 @@
 import io
+import os
 import sys
 
 import pytest
@@ -79,16 +80,21 @@ def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
 
 @pytest.mark.parametrize("columns", [80, 40, 25, 12, 2])
 def test_the_line_is_never_wider_than_the_terminal(monkeypatch, columns):
-    stream = Terminal()
-    monkeypatch.setenv("COLUMNS", str(columns))  # which tqdm reads if the stream is no terminal of the system
-    monkeypatch.setenv("LINES", "24")
-    with Progress(True, stream) as progress:
-        progress.passed(1, 0.1, 1e-3)
-        progress.passed(2, 0.01, 1e-3)
-        progress.share("a pass over the rows for the scale of the columns", 0.5, "12 of 24")
-        progress.share("a pass over the rows for the scale of the columns", 1.0, "24 of 24")
-    assert "\n" not in stream.getvalue()
-    assert max(map(len, stream.getvalue().split("\r"))) < columns
+    termios = pytest.importorskip("termios")
+    screen, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, columns))
+    with open(terminal, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with Progress(True) as progress:
+            progress.passed(1, 0.1, 1e-3)
+            progress.passed(2, 0.01, 1e-3)
+            progress.share("a pass over the rows for the scale of the columns", 0.5, "12 of 24")
+            progress.share("a pass over the rows for the scale of the columns", 1.0, "24 of 24")
+        stream.flush()
+        shown = os.read(screen, 2**16).decode()
+    os.close(screen)
+    assert "\n" not in shown
+    assert max(map(len, shown.split("\r"))) <= columns
 
 
 def test_in_a_pipe_a_line_every_ten_seconds(monkeypatch):
