@@ -1,27 +1,4 @@
-"""Every error and warning that biclique raises on purpose, and names from data in their messages.
-
-::
-
-    BicliqueError
-    ├── ParameterError       (ValueError)   an argument has a value that is not allowed
-    ├── DataError            (ValueError)   the data cannot be used as they are
-    │   ├── TableError                      a table file cannot be read; names row and column
-    │   └── DegreeError                     a degree S_i or the total ρ is not positive
-    ├── MemoryLimitError     (MemoryError)  the work would not fit; raised before allocating
-    └── MissingExtraError    (ImportError)  an optional package is needed; names the install line
-
-    BicliqueWarning          (UserWarning)
-    ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
-    ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
-    ├── DisconnectedWarning                 a graph has more connected components than clusters
-    ├── TableWarning                        rows or values of a table were left out or could not be told apart
-    ├── RankWarning                         fewer informative eigenvectors than asked for
-    ├── GapsWarning                         missing values leave columns, pairs of rows or eigenvalues without meaning
-    ├── SelectionWarning                    a search for the number of clusters was interrupted
-    ├── StructureWarning                    a search for the number of clusters found no structure
-    ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
-    └── SolverWarning        (sklearn's ConvergenceWarning)  eigenpairs above the tolerance
-"""
+"""Every error and warning that biclique raises on purpose, and names from data in their messages."""
 
 from __future__ import annotations
 
