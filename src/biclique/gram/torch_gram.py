@@ -142,7 +142,7 @@ class TorchGram(GramOperator):
     def matmat(self, V: Array) -> Array:
         return self._product(self._left, V, clamp=False)
 
-    def _product(self, left: Any, V: Array, *, clamp: bool) -> Array:
+    def _product(self, left: object, V: Array, *, clamp: bool) -> Array:
         """κ of rows on the left and the training rows, times V."""
         torch = self.torch
         if V.shape[0] != self.n:

@@ -46,7 +46,7 @@ MANY_ROWS = 200_000
 """With more rows an assigner is fitted on a sample of them, because every step of k-means takes long."""
 
 
-def cluster_qr(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_: Any) -> Assignment:
+def cluster_qr(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_unused: RandomState) -> Assignment:
     """Pivoted QR (Damle, Minden and Ying): nothing random, no iterations.
 
     k rows that span the embedding best are picked, and the embedding is turned so that they lie along the
@@ -57,7 +57,7 @@ def cluster_qr(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_:
     return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding)
 
 
-def discretize(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_: Any) -> Assignment:
+def discretize(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_unused: RandomState) -> Assignment:
     """The rotation that brings unit rows closest to indicators (Yu and Shi), from ``cluster_qr``'s."""
     columns = embedding[:, :n_clusters]
     norms = np.linalg.norm(columns, axis=1, keepdims=True)
