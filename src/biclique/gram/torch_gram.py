@@ -5,7 +5,9 @@ torch and triton are the extra [gpu]; nothing here imports them before an operat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -127,7 +129,7 @@ class TorchGram(GramOperator):
             left = self._tiles.side(rows, right=False)
         # New rows may lie far from the training rows, where rounding would lift an exponent above zero.
         return Cross(
-            lambda V: self._product(left, V, clamp=True),
+            partial(self._product, partial(self._tiles.product, left, self._right, clamp=True)),
             lambda: np.asarray(to_host(self.kernel.diagonal(rows)), dtype=np.float64),
         )
 
@@ -140,10 +142,10 @@ class TorchGram(GramOperator):
         return self.torch.randn(shape, generator=source, dtype=self.torch.float64, device=self.device)
 
     def matmat(self, V: Array) -> Array:
-        return self._product(self._left, V, clamp=False)
+        return self._product(partial(self._tiles.product, self._left, self._right, clamp=False), V)
 
-    def _product(self, left: object, V: Array, *, clamp: bool) -> Array:
-        """κ of rows on the left and the training rows, times V."""
+    def _product(self, multiply: Callable[..., Array], V: Array) -> Array:
+        """A product with V on the device, wherever V is."""
         torch = self.torch
         if V.shape[0] != self.n:
             raise DataError(f"V must have {self.n} rows, one for each row of X, got {V.shape[0]}.")
@@ -153,7 +155,7 @@ class TorchGram(GramOperator):
             with self._room("V"):
                 V = torch.tensor(V, device=self.device)
         with torch.no_grad(), full_float32(torch), self._room("a product"):
-            out: Array = self._tiles.product(left, self._right, V, clamp=clamp, tick=self.tick)
+            out = multiply(V, tick=self.tick)
         return out if on_device else to_host(out).astype(np.float64, copy=False)
 
     def _room(self, what: str) -> AbstractContextManager[None]:
