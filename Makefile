@@ -71,7 +71,7 @@ $(VENV)-torch/.test: pyproject.toml
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py tests/fit/test_neighborhood_cut.py \
-		tests/rows tests/fit/test_fitted.py
+		tests/rows tests/fit/test_fitted.py tests/models/test_saving.py::test_of_a_device_the_host_s_copy_is_saved
 
 # The page of a report in a real browser. Where Chromium is not installed, and cannot be, the tests are skipped.
 $(VENV)-browser/.test: pyproject.toml

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
@@ -171,3 +172,14 @@ def test_refused_with_a_reason(monkeypatch):
     monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 2**20)
     with pytest.raises(MemoryLimitError, match="n_draws"):
         InhomogeneousSubspaceClustering(2).fit(X)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
+def test_sparse_rows_are_refused(kind):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = InhomogeneousSubspaceClustering(2, subspace_dim=1, n_draws=10, n_rounds=1, random_state=0)
+    with pytest.raises(DataError, match=r"needs dense rows, got a sparse matrix: pass X\.toarray\(\)"):
+        model.fit(kind(X))
+    model.fit(X)
+    with pytest.raises(DataError, match="needs dense rows"):
+        model.predict(kind(X))

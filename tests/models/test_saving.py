@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import joblib
@@ -35,6 +36,7 @@ from biclique import (
     HypergraphSpectralClustering,
     InhomogeneousSubspaceClustering,
 )
+from biclique.cli import main
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError
 from biclique.kernels import KERNELS, RBF, Kernel
 from biclique.models.saving import load_with_notes
@@ -290,6 +292,16 @@ def test_notes(groups, tmp_path):
     notes = {"columns": ["a", "b"], "n": 3, "inside": {"x": [None, True, 0.5, np.inf]}}
     biclique.save(fit(groups[0]), tmp_path / "m", notes=notes)
     assert load_with_notes(tmp_path / "m")[1] == notes
+
+
+def test_a_model_does_not_name_the_table(groups, tmp_path):
+    table = tmp_path / "table.csv"
+    np.savetxt(table, groups[0], delimiter=",", header="a,b,c,d", comments="")
+    saved = tmp_path / "m.skops"
+    assert main(["cluster", str(table), "-k", "3", "--save", str(saved), "-o", str(tmp_path / "l.csv"), "--quiet"]) == 0
+    with zipfile.ZipFile(saved) as archive:
+        contents = [archive.read(name) for name in archive.namelist()]
+    assert not any(text in content for text in (b"table.csv", tmp_path.name.encode()) for content in contents)
 
 
 # Refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -190,6 +191,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         return np.where(place >= 0, self._known_labels[place], _nearest(X, self.subspaces_))
 
     def _read(self, X: Any, *, reset: bool) -> FloatArray:
+        if sparse.issparse(X):
+            raise DataError(f"{type(self).__name__} needs dense rows, got a sparse matrix: pass X.toarray().")
         X = read_array(self, X, reset=reset, dtype=np.float64)
         check_values(X, getattr(self, "feature_names_in_", None))
         return np.asarray(X)
