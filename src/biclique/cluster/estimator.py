@@ -35,6 +35,7 @@ from biclique.rows.checks import (
     check_weights,
     one_gap,
     stand_in,
+    where_no_number,
 )
 from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
 from biclique.runtime.page_links import PageLink
@@ -400,12 +401,14 @@ def read_array(
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
+    except OverflowError as error:
+        raise DataError(f"X has a whole number beyond 1e308{where_no_number(X)}: rescale or drop it.") from error
     except ValueError as error:
-        if "could not convert" not in str(error):
+        if not str(error).startswith(("could not convert", "Cannot cast")):
             raise
         raise DataError(
-            f"X holds text ({error}): drop such columns, or turn them into numbers first "
-            f"(sklearn.preprocessing.{encoder})."
+            f"X holds text ({error}){where_no_number(X)}: drop such columns, or turn them into numbers first "
+            f"(biclique.tables.TablePreparer, sklearn.preprocessing.{encoder})."
         ) from error
 
 

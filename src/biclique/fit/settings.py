@@ -279,6 +279,16 @@ def or_word(word: str | None, check: Check) -> Check:
     return lambda name, value: None if isinstance(value, (str, NoneType)) and value == word else check(name, value)
 
 
+def a_selected_count(name: str, value: object) -> None:
+    """A number of clusters, or the word for a search of it."""
+    if isinstance(value, str) and value != SELECT:
+        raise ParameterError(
+            f"{name} must be a whole number of at least 1, got {value!r}: {SELECT!r} chooses it from the data."
+        )
+    if value != SELECT:
+        check_count(name, value)
+
+
 def an_affinity(name: str, value: object) -> None:
     """The name of a kernel or of a graph, a kernel, or a function of two rows."""
     if isinstance(value, str):
@@ -358,7 +368,7 @@ CONSTRAINTS: dict[str, Check] = {
 """Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
 
 
-COUNTING: dict[str, Check] = {**CONSTRAINTS, "n_clusters": or_word(SELECT, CONSTRAINTS["n_clusters"])}
+COUNTING: dict[str, Check] = {**CONSTRAINTS, "n_clusters": a_selected_count}
 """The same for what has a search for the number of clusters too."""
 
 
