@@ -103,11 +103,6 @@ def test_predict_wants_the_training_width():
         fit(K, affinity="precomputed").predict(K[:, :39])
 
 
-def test_sparse_rows_with_a_kernel_that_cannot():
-    with pytest.raises(DataError, match="sparse X works with affinity 'rbf', 'linear', 'cosine', not with 'laplacian'"):
-        fit(sparse.csr_array(GOOD), affinity="laplacian")
-
-
 def test_all_rows_equal_embed_as_zero():
     with pytest.warns(RankWarning, match="1 informative columns, 3 were asked for"):
         embedding = BicliqueSpectralEmbedding(2).fit(np.ones((10, 2))).embedding_
