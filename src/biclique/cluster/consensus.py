@@ -234,7 +234,7 @@ class ConsensusClustering(ClusterMixin, PageLink, _BaseComposition):
         found: dict[str, Any] = self._get_params("estimators", deep=deep)
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters, an estimator by its name, or a parameter of one (``name__parameter``)."""
         self._set_params("estimators", **params)
         return self
@@ -260,7 +260,7 @@ class ConsensusClustering(ClusterMixin, PageLink, _BaseComposition):
                         f"estimators has {name!r}, a {type(model).__name__}, which takes no sparse X: pass X.toarray()."
                     )
         means = self.estimators is None
-        dtype = [np.float64, np.float32] if means else None
+        dtype: Any = [np.float64, np.float32] if means else None
         rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
         if means:
             check_values(rows, getattr(self, "feature_names_in_", None))

@@ -377,7 +377,7 @@ def sparse_or_dense(kernel: KernelSettings, X: Rows) -> Rows:
         return X
     what = f"affinity={kernel.affinity!r} of sparse X as dense rows"
     require_memory(X.dtype.itemsize * X.shape[0] * X.shape[1], what, "use affinity='rbf', 'linear' or 'cosine'.")
-    return X.toarray()
+    return np.asarray(sparse.csr_array(X).toarray())
 
 
 def read_array(
