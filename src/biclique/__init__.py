@@ -7,8 +7,15 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # typing itself would take longer than everything else here
 if TYPE_CHECKING:
-    from typing import Any
-
+    from biclique import datasets as datasets
+    from biclique import exceptions as exceptions
+    from biclique import hypergraph as hypergraph
+    from biclique import kernels as kernels
+    from biclique import multiway as multiway
+    from biclique import report as report
+    from biclique import scores as scores
+    from biclique import selection as selection
+    from biclique import tables as tables
     from biclique.cluster.clustering import BicliqueSpectralClustering
     from biclique.cluster.consensus import ConsensusClustering, consensus_labels
     from biclique.cluster.embedding import BicliqueSpectralEmbedding
@@ -67,14 +74,16 @@ _HOMES = {
 """The file of every public name."""
 
 
-def __getattr__(name: str) -> "Any":
-    if name in _MODULES:
-        return import_module(f"biclique.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'biclique' has no attribute {name!r}")
-    value = getattr(import_module(f"biclique.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers would accept every name
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"biclique.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'biclique' has no attribute {name!r}")
+        value = getattr(import_module(f"biclique.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,7 @@ from biclique.exceptions import (
     DataError,
     DegreeError,
     FewerClustersWarning,
+    ParameterError,
     RankWarning,
 )
 from tests.optional import Optional
@@ -100,11 +101,6 @@ def test_predict_wants_the_training_width():
     K = GOOD @ GOOD.T + 10
     with pytest.raises(ValueError, match=r"X has 39 features, but .* is expecting 40"):
         fit(K, affinity="precomputed").predict(K[:, :39])
-
-
-def test_sparse_rows_with_a_kernel_that_cannot():
-    with pytest.raises(DataError, match="sparse X works with affinity 'rbf', 'linear', 'cosine', not with 'laplacian'"):
-        fit(sparse.csr_array(GOOD), affinity="laplacian")
 
 
 def test_all_rows_equal_embed_as_zero():
@@ -238,3 +234,40 @@ def test_weights_whose_squares_are_no_numbers_are_refused(weight):
     with pytest.raises(DataError, match="divide it by its mean"):
         fit(GOOD, sample_weight=weights)
     assert np.array_equal(fit(GOOD, sample_weight=weights / weight).labels_, fit(GOOD).labels_)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"town": ["x", "y"] * 20}, r"X holds text .* in column 1 \('town'\): .*biclique\.tables\.TablePreparer"),
+        ({"town": pd.Categorical(["x", "y"] * 20), "flag": [True, False] * 20}, r"column 1 \('town'\).*TablePreparer"),
+        ({"gap": [np.nan] + [1.0] * 39}, r"row 0, column 1 \('gap'\).*biclique\.tables\.TablePreparer.*'gower'"),
+        ({"huge": [10**400] + [1] * 39}, r"a whole number beyond 1e308 in column 1 \('huge'\): rescale or drop"),
+        ({"far": [np.inf] + [1.0] * 39}, r"infinity, the first in row 0, column 1 \('far'\): remove or replace"),
+    ],
+)
+def test_a_column_that_is_not_numbers_is_named_with_the_way_out(columns, message):
+    with pytest.raises(DataError, match=message):
+        fit(pd.DataFrame({"a": GOOD[:, 0], **columns}))
+
+
+def test_what_is_no_table_is_named_with_the_way_out():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(DataError, match=r"Graph of networkx.*to_scipy_sparse_array\(X\), with affinity='precomputed'"):
+        fit(networkx.path_graph(5))
+    with pytest.raises(DataError, match=r"X is a path \('t\.xlsx'\).*pandas\.read_excel\.$"):
+        fit("t.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"affinity": "rfb"}, r"got 'rfb': did you mean 'rbf'\?"),
+        ({"assign_labels": "discretise"}, r"did you mean 'discretize'\?"),
+        ({"affinity": "xyz"}, r"got 'xyz'\.$"),
+        ({"k": "auto"}, r"whole number of at least 1, got 'auto': 'select' chooses it"),
+    ],
+)
+def test_a_word_that_is_nearly_right_has_a_suggestion(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        fit(GOOD, **parameters)

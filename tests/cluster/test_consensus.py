@@ -1,5 +1,9 @@
+import warnings
+
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
@@ -102,8 +106,55 @@ def test_the_estimator_and_its_predict():
         ([], "at least one pair"),
         ([("a", KMeans(2)), ("a", KMeans(3))], "distinct names"),
         ([("a", 3)], "not a clusterer"),
+        ([("n_clusters", KMeans(2))], "other than those of parameters"),
     ],
 )
 def test_bad_estimators_are_refused(estimators, said):
     with pytest.raises(ParameterError, match=said):
         ConsensusClustering(2, estimators=estimators).fit(np.eye(5))
+
+
+def test_parameters_of_members_by_name():
+    model = ConsensusClustering(2, [("a", KMeans(2)), ("b", KMeans(3))])
+    assert model.get_params()["b__n_clusters"] == 3
+    other = clone(model).set_params(a__n_clusters=5, b=KMeans(7), n_clusters=4)
+    assert [one.n_clusters for _, one in other.estimators] == [5, 7]
+    assert (other.n_clusters, model.estimators[0][1].n_clusters) == (4, 2)
+    assert "a__n_clusters" not in model.get_params(deep=False)
+
+
+def test_sparse_rows_and_gaps_if_all_members_take_them():
+    X, truth = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], cluster_std=0.5, random_state=0)
+    rows = sparse.csr_array(X)
+    plain = ConsensusClustering(3, random_state=0).fit(rows)
+    assert adjusted_rand_score(plain.labels_, truth) == 1
+    np.testing.assert_array_equal(plain.predict(rows), plain.labels_)
+    with pytest.raises(DataError, match=r"'tree', a AgglomerativeClustering, which takes no sparse X: pass X\.toarray"):
+        ConsensusClustering(3, [("tree", AgglomerativeClustering(3))]).fit(rows)
+    X[3, 1] = np.nan
+    gower = ConsensusClustering(3, [("cut", BicliqueSpectralClustering(3, affinity="gower", random_state=0))])
+    assert len(gower.fit(X).labels_) == 90
+    assert gower.__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(DataError, match=r"X contains NaN: 1 missing values, the first in row 3, column 1"):
+        ConsensusClustering(3).fit(X)
+
+
+def test_few_distinct_rows_have_one_warning():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        ConsensusClustering(5, random_state=0).fit(np.repeat(np.eye(4), 5, axis=0))
+    assert [one.category for one in found] == [FewerClustersWarning]
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e-20, 1.0, 1e12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_training_rows_keep_their_labels_in_every_unit(unit, dtype):
+    X, _ = make_blobs(90, centers=4, cluster_std=2.0, random_state=1)
+    rows = (X * [1.0, 1e3] * unit if dtype == np.float64 else X * min(max(unit, 1e-10), 1e10)).astype(dtype)
+    model = ConsensusClustering(4, random_state=0).fit(rows)
+    np.testing.assert_array_equal(model.predict(rows), model.labels_)
+
+
+def test_rows_whose_squares_overflow_are_refused_in_words():
+    with pytest.raises(DataError, match="whose squares overflow: rescale"):
+        ConsensusClustering(2).fit(np.eye(6) * 1e200)

@@ -11,12 +11,17 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import KMeans
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
+from biclique.cluster.estimator import read_array
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import embedded_columns
+from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import single_threaded_blas
@@ -151,7 +156,7 @@ def _by_first_row(labels: IntArray) -> IntArray:
     return np.where(labels == MISSING, MISSING, np.argsort(np.argsort(first))[labels])
 
 
-class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
+class ConsensusClustering(ClusterMixin, PageLink, _BaseComposition):
     """Cluster by the consensus of several clusterers.
 
     Every estimator is fitted on the same rows. The clusters of their partitions are hyperedges of a hypergraph, whose
@@ -162,7 +167,8 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
     n_clusters : int, default 8
     estimators : list of (name, estimator), optional
         Clusterers with ``fit_predict``; those with ``predict`` label new rows. By default k-means with
-        ``n_clusters``, 1.5 and 2 times as many clusters, five starts each.
+        ``n_clusters``, 1.5 and 2 times as many clusters, five starts each. X may be sparse or have NaN if all of them
+        take that. ``set_params(name__parameter=value)`` sets a parameter of one.
     random_state : int, RandomState or None
         Of the consensus, and of the default estimators. The given ones have their own.
     n_jobs : int, optional
@@ -205,13 +211,17 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
         del y
         check_count("n_clusters", self.n_clusters)
         random = check_random(self.random_state)
-        checked = validate_data(self, X, ensure_min_samples=2, dtype=None)
-        if checked.shape[0] < self.n_clusters:
+        self._check_estimators()
+        n_rows, X = self._read(X, reset=True)
+        if n_rows < self.n_clusters:
             raise DataError(
-                f"n_clusters={self.n_clusters} is more than the n_samples={checked.shape[0]} rows of X: ask for fewer."
+                f"n_clusters={self.n_clusters} is more than the n_samples={n_rows} rows of X: ask for fewer."
             )
-        fitted = [clone(model) for _, model in self._named(random, checked.shape[0])]
-        partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
+        fitted = [clone(model) for _, model in self.estimators or self._several_means(random, n_rows)]
+        with warnings.catch_warnings():
+            if self.estimators is None:  # fewer clusters of the consensus have a warning of their own
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
         with warnings.catch_warnings():
             if self.n_clusters == 1:
                 warnings.simplefilter("ignore", FewerClustersWarning)
@@ -219,15 +229,55 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
         self.estimators_, self.partitions_, self.labels_ = fitted, partitions, found
         return self
 
-    def _named(self, random: np.random.RandomState, n_rows: int) -> Sequence[tuple[str, BaseEstimator]]:
-        """The estimators, checked; or k-means of several numbers of clusters."""
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters; with ``deep`` the estimators by name, and theirs."""
+        found: dict[str, Any] = self._get_params("estimators", deep=deep)
+        return found
+
+    def set_params(self, **params: object) -> Self:
+        """Set parameters, an estimator by its name, or a parameter of one (``name__parameter``)."""
+        self._set_params("estimators", **params)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        members = [get_tags(model).input_tags for _, model in self._tagged()]
+        tags.input_tags.sparse = all(one.sparse for one in members)
+        tags.input_tags.allow_nan = all(one.allow_nan for one in members)
+        return tags
+
+    def _tagged(self) -> Sequence[tuple[str, BaseEstimator]]:
+        """The estimators that can say what they take."""
+        members = self.estimators or [("means", KMeans())]
+        return [(name, model) for name, model in members if hasattr(model, "__sklearn_tags__")]
+
+    def _read(self, X: Any, *, reset: bool) -> tuple[int, Any]:
+        """How many rows, and X: as an array of numbers for k-means, as it came for given estimators."""
+        if sparse.issparse(X):
+            for name, model in self._tagged():
+                if not get_tags(model).input_tags.sparse:
+                    raise DataError(
+                        f"estimators has {name!r}, a {type(model).__name__}, which takes no sparse X: pass X.toarray()."
+                    )
+        means = self.estimators is None
+        dtype: Any = [np.float64, np.float32] if means else None
+        rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+        if means:
+            check_values(rows, getattr(self, "feature_names_in_", None))
+        return int(rows.shape[0]), rows if means else X
+
+    def _several_means(self, random: np.random.RandomState, n_rows: int) -> Sequence[tuple[str, BaseEstimator]]:
+        """K-means of several numbers of clusters."""
+        counts = {factor: min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
+        return [
+            (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=random.randint(2**31)))
+            for factor, k in counts.items()
+            for start in range(5)
+        ]
+
+    def _check_estimators(self) -> None:
         if self.estimators is None:
-            counts = {factor: min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
-            return [
-                (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=random.randint(2**31)))
-                for factor, k in counts.items()
-                for start in range(5)
-            ]
+            return
         given = list(self.estimators)
         if not given or not all(isinstance(one, tuple) and len(one) == 2 for one in given):
             raise ParameterError(
@@ -235,12 +285,11 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
                 f"[('means', KMeans(8))], got {self.estimators!r}."
             )
         names = [name for name, _ in given]
-        if len(set(names)) < len(names):
-            raise ParameterError(f"estimators must have distinct names, got {names}.")
+        if len({*names, *self.get_params(deep=False)}) < len(names) + len(self.get_params(deep=False)):
+            raise ParameterError(f"estimators must have distinct names, other than those of parameters, got {names}.")
         for name, model in given:
             if not hasattr(model, "fit_predict"):
                 raise ParameterError(f"estimators has {name!r}, a {type(model).__name__}, which is not a clusterer.")
-        return given
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of new rows, by the labels that the fitted estimators predict.
@@ -257,7 +306,7 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
         ndarray of shape (n_new,)
         """
         check_is_fitted(self)
-        validate_data(self, X, reset=False, dtype=None)
+        _, X = self._read(X, reset=False)
         for model in self.estimators_:
             if not hasattr(model, "predict"):
                 raise ParameterError(

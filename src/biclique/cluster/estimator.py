@@ -21,7 +21,7 @@ from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
 from biclique.kernels.gower import Gower
-from biclique.kernels.named import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
+from biclique.kernels.named import KERNELS, check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, RowSource
 from biclique.rows.checks import (
@@ -35,7 +35,9 @@ from biclique.rows.checks import (
     check_weights,
     one_gap,
     stand_in,
+    where_no_number,
 )
+from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
 from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import single_threaded_blas
@@ -141,7 +143,7 @@ class KernelEstimator(Estimator):
         names = getattr(self, "feature_names_in_", None)
         check_values(rows, names, squared=not kernel.given, gaps=gaps)
         if sparse.issparse(rows):
-            check_takes_sparse(kernel)
+            rows = sparse_or_dense(kernel, rows)
         elif gaps and isinstance(rows, np.ndarray):
             rows = one_gap(rows)
             if not reset and self._fitted.chosen.columns is not None:
@@ -257,7 +259,7 @@ class KernelEstimator(Estimator):
         kind = KERNELS.get(affinity) if isinstance(affinity, str) else None
         if affinity == NEIGHBORHOODS and (self.kernel_params or {}).get("metric") == "gower":
             kind = Gower
-        tags.input_tags.sparse = kind is None or kind.accepts_sparse
+        tags.input_tags.sparse = kind is None or not kind.takes_gaps
         tags.input_tags.allow_nan = kind is not None and kind.takes_gaps
         tags.input_tags.pairwise = isinstance(affinity, str) and affinity.startswith("precomputed")
         return tags
@@ -363,16 +365,19 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         return self._of_new(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.intp)
 
 
-def check_takes_sparse(kernel: KernelSettings) -> None:
-    """Refuse sparse rows for a similarity that does not take them."""
+def sparse_or_dense(kernel: KernelSettings, X: Rows) -> Rows:
+    """Sparse rows, dense for a kernel that is computed from dense ones; refused for gower."""
     if kernel.neighborhoods and kernel.takes_gaps:
         raise DataError("sparse X works with the metrics 'euclidean' and 'cosine', not with 'gower': use one of these.")
-    if kernel.of_rows and not kernel.kernel().accepts_sparse:
-        takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
+    if kernel.takes_gaps:
         raise DataError(
-            f"sparse X works with affinity {', '.join(map(repr, takers))}, not with {kernel.affinity!r}: use one of "
-            "these, or pass X.toarray()."
+            f"sparse X works with affinity 'rbf' or another, not with {kernel.affinity!r}: pass X.toarray()."
         )
+    if not kernel.of_rows or kernel.kernel().accepts_sparse:
+        return X
+    what = f"affinity={kernel.affinity!r} of sparse X as dense rows"
+    require_memory(X.dtype.itemsize * X.shape[0] * X.shape[1], what, "use affinity='rbf', 'linear' or 'cosine'.")
+    return np.asarray(sparse.csr_array(X).toarray())
 
 
 def read_array(
@@ -400,12 +405,14 @@ def read_array(
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
+    except OverflowError as error:
+        raise DataError(f"X has a whole number beyond 1e308{where_no_number(X)}: rescale or drop it.") from error
     except ValueError as error:
-        if "could not convert" not in str(error):
+        if not str(error).startswith(("could not convert", "Cannot cast")):
             raise
         raise DataError(
-            f"X holds text ({error}): drop such columns, or turn them into numbers first "
-            f"(sklearn.preprocessing.{encoder})."
+            f"X holds text ({error}){where_no_number(X)}: drop such columns, or turn them into numbers first "
+            f"(biclique.tables.TablePreparer, sklearn.preprocessing.{encoder})."
         ) from error
 
 

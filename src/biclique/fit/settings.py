@@ -279,6 +279,16 @@ def or_word(word: str | None, check: Check) -> Check:
     return lambda name, value: None if isinstance(value, (str, NoneType)) and value == word else check(name, value)
 
 
+def a_selected_count(name: str, value: object) -> None:
+    """A number of clusters, or the word for a search of it."""
+    if isinstance(value, str) and value != SELECT:
+        raise ParameterError(
+            f"{name} must be a whole number of at least 1, got {value!r}: {SELECT!r} chooses it from the data."
+        )
+    if value != SELECT:
+        check_count(name, value)
+
+
 def an_affinity(name: str, value: object) -> None:
     """The name of a kernel or of a graph, a kernel, or a function of two rows."""
     if isinstance(value, str):
@@ -294,9 +304,9 @@ def a_bandwidth(name: str, value: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(value, str):
         check_choice(name, value, GAMMA_RULES)
-    elif not is_number(value) or not value > 0:
+    elif not is_number(value) or value < 0:
         raise ParameterError(
-            f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {value!r}: "
+            f"gamma must be a number of at least 0 or one of {', '.join(map(repr, GAMMA_RULES))}, got {value!r}: "
             "'auto' chooses it from the data."
         )
 
@@ -336,7 +346,7 @@ CONSTRAINTS: dict[str, Check] = {
     "affinity": an_affinity,
     "order": or_word("auto", lambda _, value: check_order(cast("float", value))),
     "gamma": a_bandwidth,
-    "degree": number(least=1),
+    "degree": number(least=0),
     "coef0": number(),
     "gram": choice(GRAM_NAMES),
     "rank": or_word("auto", or_word("all", a_rank)),
@@ -358,7 +368,7 @@ CONSTRAINTS: dict[str, Check] = {
 """Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
 
 
-COUNTING: dict[str, Check] = {**CONSTRAINTS, "n_clusters": or_word(SELECT, CONSTRAINTS["n_clusters"])}
+COUNTING: dict[str, Check] = {**CONSTRAINTS, "n_clusters": a_selected_count}
 """The same for what has a search for the number of clusters too."""
 
 
@@ -373,8 +383,6 @@ def _conflicts(settings: Settings) -> Iterator[str]:
         yield f"gram={gram!r} needs rows and a kernel, not affinity={kernel.affinity!r}: leave gram at 'auto'."
     if settings.rank == "all" and not kernel.neighborhoods:
         yield "rank='all' is for affinity='neighborhoods': a kernel with all rows is gram='dense' or 'tiled'."
-    if settings.eigen_solver == "amg" and kernel.of_rows:
-        yield "eigen_solver='amg' is for neighbour graphs, where it is the default: use eigen_solver='auto' here."
     if kernel.neighborhoods:
         if kernel.metric not in METRICS:
             allowed = ", ".join(map(repr, METRICS))

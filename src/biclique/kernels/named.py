@@ -124,7 +124,7 @@ class RBF(_Gauss, InnerProductKernel):
         # where all values are near 1, what tells rows apart is 1 − κ, of the size of γ times their spread.
         norms = float64(squared_norms(X))
         mean, most = scalars(norms.mean(), norms.max()) if len(norms) else (0.0, 0.0)
-        if mean < TINY32:
+        if mean < TINY32 or self.gamma * mean < TINY32:
             return 1.0  # differences that vanish in float32
         return EPS32 * max(4.0, 4 * self.gamma * most, 1 / (self.gamma * mean))
 
@@ -212,7 +212,7 @@ def power(base: FloatArray, degree: float) -> FloatArray:
     """base^degree, in place: a whole power by multiplication, as the general one is some twenty times slower."""
     host = on_host(base)
     with np.errstate(over="ignore", invalid="ignore"):
-        if degree > 16 or degree != int(degree):
+        if not 1 <= degree <= 16 or degree != int(degree):
             return np.power(base, degree, out=base) if host else base.pow_(degree)  # type: ignore[attr-defined]
         once = base.copy() if host else base.clone()  # type: ignore[attr-defined]
         for _ in range(int(degree) - 1):

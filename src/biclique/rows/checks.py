@@ -42,11 +42,18 @@ def column_name(names: Sequence[str] | None, column: int) -> str:
 
 
 def check_no_path(X: Any) -> None:
-    """Refuse the name of a file."""
+    """Refuse the name of a file, and a graph of networkx."""
     if isinstance(X, (str, bytes, PathLike)):
+        excel = str(X).lower().endswith((".xlsx", ".xls", ".ods"))
+        large = "pandas.read_csv, or with dask.dataframe.read_csv if it is larger than the memory"
         raise DataError(
-            f"X is a path ({str(X)!r}), and rows are needed: read the table first, with pandas.read_csv, or with "
-            "dask.dataframe.read_csv if it is larger than the memory."
+            f"X is a path ({str(X)!r}), and rows are needed: read the table first, with "
+            f"{'pandas.read_excel' if excel else large}."
+        )
+    if hasattr(X, "nodes") and hasattr(X, "adj"):
+        raise DataError(
+            f"X is a {type(X).__name__} of networkx, and a matrix is needed: pass networkx.to_scipy_sparse_array(X), "
+            "with affinity='precomputed'."
         )
 
 
@@ -80,6 +87,26 @@ def _date_columns(X: Any) -> list[str]:
         for j, kind in enumerate(types)
         if DATE_TYPES.match(str(kind)) or (str(kind) == "object" and hasattr(X, "iloc") and _has_date(X.iloc[:, j]))
     ]
+
+
+def where_no_number(X: Any) -> str:
+    """`` in column 1 ('town')``: the first column with text, or a whole number beyond floats; else nothing."""
+    table = np.asarray(X, dtype=object)
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    for j in range(table.shape[1] if table.ndim == 2 else 0):
+        if any(map(_is_no_number, table[:, j])):
+            return f" in {column_name(None if names is None else list(names), j)}"
+    return ""
+
+
+def _is_no_number(cell: object) -> bool:
+    if not isinstance(cell, (str, int)):
+        return False
+    try:
+        float(cell)
+    except (ValueError, OverflowError):
+        return True
+    return False
 
 
 def _has_date(cells: Any) -> bool:
@@ -159,8 +186,8 @@ def check_values(
     value = float(entries.data[first] if entries is not None else X[row, column])
     if np.isnan(value):
         raise DataError(
-            f"X contains NaN: {int(xp.isnan(values).sum())} missing values, the first in {where}. Drop those rows, or "
-            "fill them first (sklearn.impute.SimpleImputer)."
+            f"X contains NaN: {int(xp.isnan(values).sum())} missing values, the first in {where}. Drop those rows, "
+            "fill them first (biclique.tables.TablePreparer), or use affinity='gower', which leaves them out."
         )
     if np.isinf(value):
         raise DataError(f"X contains infinity, the first in {where}: remove or replace such values.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -34,7 +35,9 @@ class Names(Collection[str]):
 def check_choice(name: str, value: object, allowed: Collection[str]) -> None:
     """An argument that is one of a few words."""
     if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        near = get_close_matches(value, allowed, n=1) if isinstance(value, str) else []
+        meant = f": did you mean {near[0]!r}?" if near else "."
+        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}{meant}")
 
 
 MOST_STARTS = 10_000
