@@ -243,7 +243,7 @@ def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monke
 
     def spectrum(rows, weights):
         found = factored_spectrum(landmarks, PieceRows.cut(rows, weights, 1700), order, 3, length=1.0)
-        return found.with_signs(rows[:500], weights[:500])
+        return found.with_signs(found.embed(rows[:500]), weights[:500])
 
     here = spectrum(X, w)
     for weights in (w, torch.tensor(w)):
@@ -313,7 +313,7 @@ def test_the_cut_of_features_is_that_of_the_host(name):
 
     def spectrum(rows):
         found = factored_spectrum(features, ArrayRows(rows, w), 4, 2, length=1.0)
-        return found.with_signs(rows[:500], w[:500])
+        return found.with_signs(found.embed(rows[:500]), w[:500])
 
     here, there = spectrum(X), spectrum(torch.tensor(X))
     np.testing.assert_allclose(there.values, here.values, atol=1e-10 * here.values[0])

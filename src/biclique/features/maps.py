@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from itertools import combinations_with_replacement
 from math import comb, factorial
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -504,10 +505,12 @@ def column_sums(
     """
     V = _factor(V, feature_map, X)
 
-    def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
+    def add(total: FloatArray, columns: FloatArray, place: slice) -> FloatArray:
         _add_sums(total, columns, V[place])
+        return total
 
-    return _summed(feature_map, X, V.shape[1], add, n_jobs, tick)
+    start = partial(full, (feature_map.size, V.shape[1]), 0.0, X)
+    return to_host(sum_blocks(feature_map, X, start, add, n_jobs, tick))
 
 
 def weighted_gram(
@@ -524,43 +527,58 @@ def weighted_gram(
     ``weigh`` gives √ω of a block from its columns and place. ``n_rows`` is the number of all rows of the sum, if X has
     only some of them. Products of many rows are in the map's precision, and short (``_panel_rows``): their rounding is
     a share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
-    the host, wherever the rows lie.
+    the host, wherever the rows lie. Those of sparse columns are a CSR matrix, and have no centre.
     """
+    if feature_map.is_sparse:
+
+        def add_sparse(total: Any, columns: Any, place: slice) -> Any:
+            entries = columns.data * np.repeat(weigh(columns, place), np.diff(columns.indptr))
+            scaled = sparse.csr_array((entries, columns.indices, columns.indptr), columns.shape)
+            gram = sparse.csr_array(scaled.T @ scaled)
+            return total + gram if total.nnz else gram
+
+        size = feature_map.size
+        found: FloatArray = sum_blocks(feature_map, X, lambda: sparse.csr_array((size, size)), add_sparse, n_jobs)
+        return found
     middle = None if centre is None else _placed(centre, feature_map, X)
 
-    def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
+    def add(total: FloatArray, columns: FloatArray, place: slice) -> FloatArray:
         roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
         if middle is not None:
             columns -= middle
         columns *= roots
         _add_gram(total, columns, n_rows or X.shape[0])
+        return total
 
-    return _summed(feature_map, X, feature_map.size, add, n_jobs)
+    return to_host(sum_blocks(feature_map, X, partial(full, (feature_map.size,) * 2, 0.0, X), add, n_jobs))
 
 
-def _summed(
+def sum_blocks(
     feature_map: FeatureMap,
     X: Rows,
-    width: int,
-    add: Callable[[FloatArray, FloatArray, slice], None],
+    start: Callable[[], Any],
+    add: Callable[[Any, Any, slice], Any],
     n_jobs: int | None,
     tick: Tick | None = None,
-) -> FloatArray:
-    """A sum over the rows, shape (p, width), on the host: ``add`` takes partial sums, columns of a block, its place."""
+) -> Any:
+    """A sum over the rows, in an order that does not depend on the threads.
+
+    ``add`` adds a block to a partial sum, given the block's columns and place, and returns the new sum. It may change
+    the sum it is given, which ``start`` makes. Partial sums are added with ``+=``.
+    """
     starts = block_starts(feature_map, X)
 
-    def work(group: int, pulse: Pulse) -> FloatArray:
-        total: FloatArray = full((feature_map.size, width), 0.0, X)
+    def work(group: int, pulse: Pulse) -> Any:
+        total = start()
         for top in starts[group::GROUPS]:
             place = slice(top, top + starts.step)
-            add(total, feature_map.columns(X[place]), place)
+            total = add(total, feature_map.columns(X[place]), place)
             pulse()
         return total
 
     groups = min(GROUPS, max(len(starts), 1))
     with _digits(X):
-        parts = run_groups(work, groups, n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick)
-        return to_host(sum(parts[1:], start=parts[0]))
+        return reduce(iadd, run_groups(work, groups, n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
 
 
 def map_rows(

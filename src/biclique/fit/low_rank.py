@@ -33,7 +33,6 @@ from biclique.kernels.kernel import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, scalars, to_host
-from biclique.runtime.threads import Result
 from biclique.spectral.cut import NULL_EIGENVALUE, NormalizedCut, check_order, column_signs, shrunken_degrees
 from biclique.spectral.solver import top_eigenpairs
 
@@ -61,7 +60,17 @@ class FactoredSpectrum:
 
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
-        return stacked(self._map(X, self._normalize, n_jobs), (0, self.coefficients.shape[1]), X)
+        return self.embed_seen(X, n_jobs)[0]
+
+    def embed_seen(self, X: Rows, n_jobs: int | None = None) -> tuple[FloatArray, np.ndarray]:
+        """The embedding of rows, and which of them are seen, an array on the host.
+
+        A row is seen if any feature tells something of it: its degree is not zero.
+        """
+        sizes = np.abs(self.coefficients[:, 0])
+        blocks = map_rows(self.map, X, self.coefficients, self._normalized, n_jobs=n_jobs, sizes=sizes)
+        rows = stacked([found for found, _ in blocks], (0, self.coefficients.shape[1]), X)
+        return rows, np.concatenate([np.empty(0, dtype=bool), *(seen for _, seen in blocks)])
 
     def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
         """The embedding of the landmarks themselves."""
@@ -71,42 +80,23 @@ class FactoredSpectrum:
         rows = held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
         return self.embed(rows, n_jobs)
 
-    def _map(
-        self, X: Rows, finish: Callable[[FloatArray, FloatArray], Result], n_jobs: int | None = None
-    ) -> list[Result]:
-        """``finish`` of c(X) Q, Q the coefficients, block by block, and of |c(X)| |q|, q the first column of Q."""
-        sizes = np.abs(self.coefficients[:, 0])
-        return map_rows(self.map, X, self.coefficients, finish, n_jobs=n_jobs, sizes=sizes)
-
-    def apply_seen(
-        self, X: Rows, finish: Callable[[FloatArray, np.ndarray], Result], n_jobs: int | None = None
-    ) -> list[Result]:
-        """``finish`` of the embedding of every block of rows, in order, and of which rows are seen.
-
-        A row is seen if any feature tells something of it: its degree is not zero. This is an array on the host.
-        """
-
-        def of_block(rows: FloatArray, sizes: FloatArray) -> Result:
-            least = to_host(least_degree(sizes, self.map.dtype, self.noise, self.mean_degree))
-            seen = np.abs(to_host(rows[:, 0])) > least
-            return finish(self._normalize(rows, sizes), seen)
-
-        return self._map(X, of_block, n_jobs)
-
-    def _normalize(self, rows: FloatArray, sizes: FloatArray) -> FloatArray:
+    def _normalized(self, rows: FloatArray, sizes: FloatArray) -> tuple[FloatArray, np.ndarray]:
+        """c(X) Q of some rows, Q the coefficients, as their embedding; ``sizes`` is |c(X)| |q|, q its first column."""
         xp = namespace(rows)
+        least = least_degree(sizes, self.map.dtype, self.noise, self.mean_degree)
+        seen = to_host(abs(rows[:, 0]) > least)
         shrunken = xp.clip(shrunken_degrees(rows[:, 0], self.mean_degree, self.order), 0.0, None)
-        root = xp.sqrt(shrunken)
         rows[:, 0] = xp.sqrt(shrunken / self.total)
-        seen = shrunken > least_degree(sizes, self.map.dtype, self.noise, self.mean_degree)
-        rows[:, 1:] *= xp.where(seen, 1.0 / xp.where(seen, root, 1.0), 0.0)[:, None]
-        return rows
+        divided = shrunken > least
+        rows[:, 1:] *= xp.where(divided, 1.0 / xp.where(divided, xp.sqrt(shrunken), 1.0), 0.0)[:, None]
+        return rows, seen
 
-    def with_signs(self, rows: Rows, weights: FloatArray, n_jobs: int | None = None) -> FactoredSpectrum:
-        """The same, every eigenvector turned so that Σ w v³ > 0 over these rows."""
-        found = self.embed(rows, n_jobs)
+    def with_signs(self, embedded: FloatArray, weights: FloatArray) -> FactoredSpectrum:
+        """The same, every eigenvector turned so that Σ w v³ > 0 over rows with this embedding, which is turned too."""
+        signs = column_signs(embedded[:, 1:], moved(weights, embedded))
+        embedded[:, 1:] *= moved(signs, embedded)
         turned = self.coefficients.copy()
-        turned[:, 1:] *= column_signs(found[:, 1:], moved(weights, found))
+        turned[:, 1:] *= signs
         return replace(self, coefficients=turned)
 
 
@@ -150,11 +140,39 @@ def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_deg
     return xp.clip(rounding, None, 0.5 * mean_degree)  # type: ignore[no-any-return]
 
 
-def beside_trivial(s: FloatArray, U: FloatArray, values: FloatArray, informative: np.ndarray) -> FloatArray:
-    """[s, (I − ssᵀ/ρ) U Λ^(−1/2)], null eigenvalues as zeros: φ(x) times this is a row of the embedding, up to S(x)."""
+@dataclass(frozen=True)
+class SmallPairs:
+    """Eigenpairs (λ, U) of AᵀA beside s, descending."""
+
+    values: FloatArray  # (k,)
+    vectors: FloatArray  # (r, k)
+    residuals: FloatArray  # (k,)
+    informative: np.ndarray  # which λ are not null, (k,)
+
+    def beside(self, s: FloatArray) -> FloatArray:
+        """[s, (I − ssᵀ/ρ) U Λ^(−1/2)], null eigenvalues as zeros: φ(x) times this is x's embedding, up to S(x)."""
+        unit = s / np.sqrt(s @ s)
+        scale = np.where(self.informative, 1 / np.sqrt(np.where(self.informative, self.values, 1.0)), 0.0)
+        return np.column_stack([s, (self.vectors - np.outer(unit, unit @ self.vectors)) * scale])
+
+
+def dense_pairs(products: FloatArray, s: FloatArray, k: int, feature_map: FeatureMap) -> SmallPairs:
+    """The k leading eigenpairs of Tᵀ products T beside s, by a decomposition."""
+    gram = feature_map.project(feature_map.project(products).T)
+    # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(s @ s)
-    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
-    return np.column_stack([s, (U - np.outer(unit, unit @ U)) * scale])
+    gram = (gram + gram.T) / 2
+    gram -= np.outer(unit, unit @ gram)
+    gram -= np.outer(gram @ unit, unit)
+    k = min(k, max(len(gram) - 1, 0))
+    values, U = np.linalg.eigh((gram + gram.T) / 2)
+    values, U = values[::-1][:k], U[:, ::-1][:, :k]
+    residuals = np.linalg.norm(gram @ U - U * values, axis=0)
+    return SmallPairs(values, U, residuals, values > NULL_EIGENVALUE * float(np.finfo(feature_map.dtype).eps))
+
+
+Solve = Callable[[Any, FloatArray, float, int], SmallPairs]
+"""The k leading eigenpairs of Cᵀ W S⁻¹ C beside s, at an order."""
 
 
 def factored_spectrum(
@@ -165,22 +183,22 @@ def factored_spectrum(
     *,
     length: float,
     first: RowSums | None = None,
+    solve: Solve | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> FactoredSpectrum:
     """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
 
-    ``length`` is a typical |φ(x)|, the scale of rounding. ``first`` is what the first pass gave, if it was made for
-    another order already.
+    ``length`` is a typical |φ(x)|, the scale of rounding: 0 if no terms cancel. ``first`` is what the first pass gave,
+    if it was made for another order already. ``solve`` is by default a decomposition.
     """
     order = check_order(order)
-    eps = float(np.finfo(feature_map.dtype).eps)
     if first is None:
         first = RowSums.of(feature_map, source, n_jobs, progress)
     s = feature_map.project(first.sums)  # (r,)
     total = float(s @ s)  # ρ
     mean_degree = total / first.weight
-    rounding = 4 * eps * length  # of |φ(x)|
+    rounding = 4 * float(np.finfo(feature_map.dtype).eps) * length  # of |φ(x)|
     if not np.isfinite(total):
         raise DegreeError(
             "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
@@ -197,25 +215,16 @@ def factored_spectrum(
     of_block = _second_pass(feature_map, first, feature_map.lift(s), mean_degree, order, noise, negative, n_jobs)
     products = source.sum(of_block, "matrix", progress or Progress())
     products.check(feature_map, order, first.n_rows, mean_degree)
-    gram = feature_map.project(feature_map.project(products.gram).T)
-    # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
-    unit = s / np.sqrt(total)
-    gram = (gram + gram.T) / 2
-    gram -= np.outer(unit, unit @ gram)
-    gram -= np.outer(gram @ unit, unit)
-    k = min(k, max(len(gram) - 1, 0))
-    values, U = np.linalg.eigh((gram + gram.T) / 2)
-    values, U = values[::-1][:k], U[:, ::-1][:, :k]
-    informative = values > NULL_EIGENVALUE * eps
+    pairs = dense_pairs(products.gram, s, k, feature_map) if solve is None else solve(products.gram, s, order, k)
     return FactoredSpectrum(
         map=feature_map,
         order=order,
         total=total,
         mean_degree=mean_degree,
-        values=values,
-        informative=informative,
-        residuals=np.linalg.norm(gram @ U - U * values, axis=0),
-        coefficients=feature_map.lift(beside_trivial(s, U, values, informative)),
+        values=pairs.values,
+        informative=pairs.informative,
+        residuals=pairs.residuals,
+        coefficients=feature_map.lift(pairs.beside(s)),
         noise=noise,
         n_rows=first.n_rows,
         unseen=products.unseen,
@@ -226,7 +235,7 @@ def factored_spectrum(
 class _Products:
     """What the second pass gives: Cᵀ W S⁻¹ C, and what is known of rows whose degree is zero or negative."""
 
-    gram: FloatArray  # (p, p)
+    gram: Any  # (p, p), a CSR matrix if columns are sparse
     unseen: int = 0
     negative: int = 0
     first: float = np.inf

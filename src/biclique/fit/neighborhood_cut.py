@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
-from biclique.features.maps import GROUPS, FeatureMap, block_starts
+from biclique.features.maps import FeatureMap, block_starts, sum_blocks
 from biclique.features.neighborhoods import (
     DRAWN_ROWS,
     LANDMARKS,
@@ -32,24 +33,22 @@ from biclique.features.neighborhoods import (
     joined_components,
 )
 from biclique.fit.choose import OF_NEIGHBORHOODS, Chosen
-from biclique.fit.fitted import Training
-from biclique.fit.low_rank import FactoredSpectrum, RowSums, beside_trivial
+from biclique.fit.low_rank import RowSums, SmallPairs
 from biclique.fit.settings import Settings
-from biclique.fit.three_passes import FactoredFitted, assign_pool, third_pass
+from biclique.fit.three_passes import Mapped
 from biclique.gram.sparse import SparseGram
 from biclique.kernels.gower import Columns, Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices, distinct_rows
+from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Vertices, distinct_rows
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
-from biclique.runtime.arguments import fixed_seed
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import float64, on_host
-from biclique.runtime.threads import Pulse, run_groups, run_panels
+from biclique.runtime.threads import run_panels
 from biclique.spectral.components import parted_eigenpairs
-from biclique.spectral.cut import NormalizedCut, check_order, shrunken_degrees
+from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
-from biclique.spectral.solver import EigenResult, top_eigenpairs, warn_about_null_columns, warn_unless_converged
+from biclique.spectral.solver import EigenResult, top_eigenpairs, warn_unless_converged
 
 TOLERANCE = 1e-5
 """Residuals of eigenpairs, as a share of the eigengap, unless ``eigen_tol`` is given."""
@@ -76,6 +75,11 @@ class FirstPass(RowSums):
 
     parts: IntArray  # (p,), the connected component of every landmark, −1 for one without rows
 
+    @classmethod
+    def none(cls, size: int) -> FirstPass:
+        """Of no rows."""
+        return cls(np.zeros(size), 0.0, 0, np.full(size, -1))
+
     def __iadd__(self, other: Self) -> Self:
         super().__iadd__(other)
         both = [parts for parts in (self.parts, other.parts) if parts.max() >= 0]
@@ -90,17 +94,6 @@ class FirstPass(RowSums):
         return self
 
 
-@dataclass
-class SparseSum:
-    """A sum of sparse matrices."""
-
-    matrix: sparse.csr_array
-
-    def __iadd__(self, other: SparseSum) -> SparseSum:
-        self.matrix = self.matrix + other.matrix
-        return self
-
-
 @dataclass(frozen=True)
 class Hypergraph:
     """The rows with their neighbourhoods, and the first pass over them."""
@@ -112,8 +105,10 @@ class Hypergraph:
     first: FirstPass
 
 
-def fit_neighborhoods(settings: Settings, source: RowSource, progress: Progress) -> tuple[FactoredFitted, Training]:
-    """Landmarks, neighbourhoods, three passes, and what all rows get."""
+def map_neighborhoods(
+    settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
+) -> Mapped:
+    """Landmarks and the neighbourhoods of rows among them."""
     n_jobs, k, n, rank = settings.n_jobs, settings.n_clusters, source.n_rows, settings.rank
     if not isinstance(rank, str) and rank < settings.n_groups:
         raise ParameterError(
@@ -124,29 +119,29 @@ def fit_neighborhoods(settings: Settings, source: RowSource, progress: Progress)
     if source.in_memory and n:
         size = n * (BYTES_PER_ROW + 8 * settings.n_columns)
         require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
-    seed = fixed_seed(settings.random_state)
-    random = np.random.RandomState(seed)
     pool = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
     found = choose_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)))
     graph = connected(found, source, settings.n_groups, n_jobs, progress)
-    kept = KeptMap(found.size)
-    pool = replace(pool, rows=graph.map.columns(pool.rows))  # φ of the pool, which is embedded several times
-    spectrum = sparse_spectrum(graph, kept, settings, progress).with_signs(pool.rows, pool.weights, n_jobs)
     chosen = Chosen(
         *OF_NEIGHBORHOODS,
-        n or 0,
+        n,
         columns=source.columns,
-        order=spectrum.order,
-        order_reason="neighbourhoods are cut at order 2" if isinstance(settings.order, str) else "as asked for",
+        order_reason="neighbourhoods are cut at order 2",
         rank=found.size,
         n_neighbors=graph.map.n_neighbors,
     )
-    of_pool = FactoredFitted.of(settings, chosen, spectrum, on_device=source.device is not None)
-    assignment = None if k is None else assign_pool(of_pool, pool, k, seed)
-    fitted = of_pool.with_map(graph.map)
-    return fitted, third_pass(fitted, source, graph.rows, graph.columns, pool, kept, assignment, progress)
+
+    def solve(G: sparse.csr_array, s: FloatArray, order: float, n_vectors: int) -> SmallPairs:
+        n_vectors = min(n_vectors, found.size - 1)
+        pairs = pairs_beside(G, s, graph.first.parts, order, n_vectors, settings.tolerance(TOLERANCE))
+        warn_unless_converged(pairs)
+        informative = pairs.values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
+        return SmallPairs(pairs.values, pairs.vectors, pairs.residuals, informative)
+
+    order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
+    return Mapped(chosen, graph.map, pool, graph.rows, graph.columns, graph.first, (order,), solve=solve)
 
 
 # Landmarks
@@ -222,78 +217,20 @@ def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, 
 
 
 def _first_pass(columns: FeatureMap, n_jobs: int | None) -> Callable[[Block], FirstPass]:
-    def of_piece(phi: sparse.csr_array, w: FloatArray) -> FirstPass:
-        counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
-        return FirstPass(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
+    def of_block(block: Block) -> FirstPass:
+        def add(total: FirstPass, phi: sparse.csr_array, place: slice) -> FirstPass:
+            w = float64(block.weights[place])
+            counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
+            total += FirstPass(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
+            return total
 
-    return lambda block: _added(columns, block, of_piece, n_jobs)
+        found: FirstPass = sum_blocks(columns, block.rows, partial(FirstPass.none, columns.size), add, n_jobs)
+        return found
 
-
-def _second_pass(
-    columns: FeatureMap, s: FloatArray, mean_degree: float, order: float, n_jobs: int | None
-) -> Callable[[Block], SparseSum]:
-    def of_piece(phi: sparse.csr_array, w: FloatArray) -> SparseSum:
-        shrunken = shrunken_degrees(phi @ s, mean_degree, order)
-        scale = np.sqrt(np.divide(w, shrunken, out=np.zeros(len(w)), where=shrunken > 0))
-        A = sparse.csr_array((phi.data * np.repeat(scale, np.diff(phi.indptr)), phi.indices, phi.indptr), phi.shape)
-        return SparseSum(sparse.csr_array(A.T @ A))
-
-    return lambda block: _added(columns, block, of_piece, n_jobs)
-
-
-def _added(
-    columns: FeatureMap, block: Block, of_piece: Callable[[sparse.csr_array, FloatArray], Sum], n_jobs: int | None
-) -> Sum:
-    """Σ of a function of φ and w over pieces of a block, in an order that does not depend on the threads."""
-    starts = block_starts(columns, block.rows)
-
-    def work(group: int, pulse: Pulse) -> Sum:
-        found = []
-        for top in starts[group::GROUPS]:
-            place = slice(top, top + starts.step)
-            phi: Any = columns.columns(block.rows[place])
-            found.append(of_piece(phi, float64(block.weights[place])))
-            if len(found) > 1:
-                found = [found[0].__iadd__(found[1])]
-            pulse()
-        return found[0]
-
-    total, *more = run_groups(work, min(GROUPS, len(starts)), n_jobs=n_jobs, total=len(starts))
-    for one in more:
-        total = total.__iadd__(one)
-    return total
+    return of_block
 
 
 # The small matrix
-
-
-def sparse_spectrum(graph: Hypergraph, kept: KeptMap, settings: Settings, progress: Progress) -> FactoredSpectrum:
-    """The leading eigenpairs of B for K = ΦΦᵀ, of rows φ(x): the second pass, and a sparse eigenproblem."""
-    first, n_jobs = graph.first, settings.n_jobs
-    order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
-    k = min(settings.n_columns, graph.map.size) - 1
-    s = first.sums
-    total = float(s @ s)  # ρ
-    second = _second_pass(graph.columns, s, total / first.weight, order, n_jobs)
-    G = graph.rows.sum(second, "matrix", progress).matrix
-    pairs = pairs_beside(G, s, first.parts, order, k, settings.tolerance(TOLERANCE))
-    warn_unless_converged(pairs)
-    informative = pairs.values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
-    if graph.map.size >= (settings.n_clusters or 0):  # fewer landmarks than clusters have a warning of their own
-        warn_about_null_columns(informative, settings.n_columns)
-    return FactoredSpectrum(
-        map=kept,
-        order=order,
-        total=total,
-        mean_degree=total / first.weight,
-        values=pairs.values,
-        informative=informative,
-        residuals=pairs.residuals,
-        coefficients=beside_trivial(s, pairs.vectors, pairs.values, informative),
-        noise=0.0,
-        n_rows=first.n_rows,
-        unseen=0,
-    )
 
 
 def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, tol: float) -> EigenResult:

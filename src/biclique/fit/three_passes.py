@@ -20,11 +20,11 @@ from biclique.fit.choose import (
     choose_precision,
 )
 from biclique.fit.fitted import Fitted, Training
-from biclique.fit.low_rank import FactoredSpectrum, RowSums, choose_map, factored_spectrum, pool_size
+from biclique.fit.low_rank import FactoredSpectrum, RowSums, Solve, choose_map, factored_spectrum, pool_size
 from biclique.fit.settings import Settings
 from biclique.neighbors.index import nearest_row
 from biclique.progress import Progress
-from biclique.rows.array import Pool, RowSource
+from biclique.rows.array import Block, Pool, RowSource
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.arguments import check_random, fixed_seed
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
@@ -32,9 +32,6 @@ from biclique.spectral.assign import assign_sampled, one_each
 from biclique.spectral.cut import cluster_shares, least_order, unshrunken_degrees
 from biclique.spectral.rounding import Assignment, EmbeddingRule, Seen
 from biclique.spectral.solver import warn_about_clipped, warn_about_null_columns
-
-Labelling = Callable[[FloatArray], IntArray]
-"""The labels of rows of an embedding."""
 
 
 @dataclass(kw_only=True)
@@ -70,52 +67,65 @@ class FactoredFitted(Fitted):
         return replace(self, spectrum=replace(self.spectrum, map=found))
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
-        return self._padded(self.spectrum.embed(X, n_jobs))
+        return self.embed_seen(X, n_jobs)[0]
+
+    def embed_seen(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
+        """The embedding of rows, with as many columns as were asked for, and which of them a landmark sees."""
+        rows, seen = self.spectrum.embed_seen(X, n_jobs)
+        return self._padded(rows), seen
+
+    def _padded(self, rows: FloatArray) -> FloatArray:
+        return padded(to_host(rows), self.settings.n_columns)
 
     def degrees(self, embedded: FloatArray) -> FloatArray:
         spectrum = self.spectrum
         return unshrunken_degrees(embedded[:, 0] ** 2 * spectrum.total, spectrum.mean_degree, spectrum.order)
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
+        return self.labels_of(X, *self.embed_seen(X, n_jobs), n_jobs)
+
+    def labels_of(self, X: Rows, embedded: FloatArray, seen: np.ndarray, n_jobs: int | None) -> IntArray:
+        """The labels of rows whose embedding is known; a row that no landmark sees takes that of its nearest one."""
         rule = cast("EmbeddingRule", self.known_rule())
-        return self.labels_by(X, [labelling(rule, self.settings)], n_jobs)[0][0]
+        labels = rule.labels(self.scaled(embedded))
+        unseen, landmarks = np.flatnonzero(~seen), self.spectrum.map.held
+        if len(unseen) and landmarks is not None:
+            asked = landmarks.hold(rows_on_host(X, unseen))
+            places = nearest_row(landmarks.kernel, asked, landmarks.rows, n_jobs)
+            of_landmarks = self._padded(self.spectrum.embed_landmarks(n_jobs))
+            labels[unseen] = rule.labels(self.scaled(of_landmarks))[places]
+        return labels
 
-    def _padded(self, rows: FloatArray) -> FloatArray:
-        """Rows with as many columns as were asked for, on the host."""
-        return padded(to_host(rows), self.settings.n_columns)
-
-    def labels_by(self, X: Rows, rules: list[Labelling], n_jobs: int | None) -> tuple[list[IntArray], FloatArray]:
-        """The labels of any rows by each of some rules, and their embedding.
-
-        A row that no landmark sees takes the label of its nearest landmark.
-        """
-
-        def of_block(rows: FloatArray, seen: np.ndarray) -> tuple[np.ndarray, list[IntArray], FloatArray]:
-            rows = self._padded(rows)
-            return seen, [rule(rows) for rule in rules], rows
-
-        blocks = self.spectrum.apply_seen(X, of_block, n_jobs)
-        out = [np.concatenate([labels[j] for _, labels, _ in blocks]) for j in range(len(rules))]
-        unseen = np.flatnonzero(~np.concatenate([seen for seen, _, _ in blocks]))
-        landmarks = self.spectrum.map.held
-        if len(unseen) and landmarks is not None and rules:
-            asked, kernel = landmarks.hold(rows_on_host(X, unseen)), landmarks.kernel
-            places = nearest_row(kernel, asked, landmarks.rows, n_jobs)
-            embedded = self._padded(self.spectrum.embed_landmarks(n_jobs))
-            for labels, rule in zip(out, rules, strict=True):
-                labels[unseen] = rule(embedded)[places]
-        return out, np.concatenate([rows for _, _, rows in blocks])
+    def scaled(self, embedded: FloatArray) -> FloatArray:
+        """Rows of an embedding as rules for labels take them."""
+        return unit_rows(embedded) if self.settings.scales_rows else embedded
 
 
-def labelling(rule: EmbeddingRule, settings: Settings) -> Labelling:
-    """A rule on rows of the embedding, scaled as it needs them."""
-    return lambda rows: rule.labels(unit_rows(rows) if settings.scales_rows else rows)
+@dataclass(frozen=True)
+class Mapped:
+    """Rows with the feature map that was chosen for them, and the first pass over them."""
+
+    chosen: Chosen
+    map: FeatureMap
+    pool: Pool
+    rows: RowSource
+    """Those of the source, or their columns, if these are stored."""
+    columns: FeatureMap
+    """The map of ``rows``."""
+    first: RowSums
+    orders: tuple[float, ...]
+    """Tried in turn."""
+    length: float = 0.0
+    """A typical |φ(x)|, the scale of rounding."""
+    solve: Solve | None = None
 
 
-def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> tuple[FactoredFitted, Training]:
-    """Landmarks or features of a kernel: sums, the small matrix, and what all rows get."""
-    seed, n_jobs = fixed_seed(settings.random_state), settings.n_jobs
-    random = np.random.RandomState(seed)
+ChooseMap = Callable[[Settings, RowSource, np.random.RandomState, Progress], Mapped]
+"""Draws rows, chooses a feature map for them, and makes the first pass."""
+
+
+def map_kernel(settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress) -> Mapped:
+    """Landmarks or features of a kernel."""
     gram, reason = choose_gram(settings, source, None)
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
     pool = Pool.of(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
@@ -134,124 +144,124 @@ def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> t
     check_memory(settings, gram, pool.rows, n, chosen.dtype)
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
-    orders, k = settings.orders_for(pool.n_distinct), settings.n_groups
+    orders = settings.orders_for(pool.n_distinct)
     found, error = choose_map(settings, chosen, orders[0], pool, random)
-    chosen = replace(chosen, rank=found.size, error=error)
     progress.say(f"gram={found.name!r} of rank {found.size}: {error or 'exact'}")
-    first = RowSums.of(found, source, n_jobs, progress)
     length = float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean()))
+    first = RowSums.of(found, source, settings.n_jobs, progress)
+    return Mapped(replace(chosen, rank=found.size, error=error), found, pool, source, found, first, orders, length)
 
-    def attempt(order: float) -> tuple[FloatArray, int, tuple[FactoredFitted, Assignment | None]]:
+
+_Attempt = tuple[FactoredFitted, Assignment | None, FloatArray, np.ndarray]
+"""A fit at an order, its clusters, the embedding of the pool, and which rows of the pool are seen."""
+
+
+def fit_factored(
+    settings: Settings, source: RowSource, choose: ChooseMap, progress: Progress
+) -> tuple[FactoredFitted, Training]:
+    """A factored K: sums, the small matrix, and what all rows get."""
+    seed, n_jobs, k = fixed_seed(settings.random_state), settings.n_jobs, settings.n_groups
+    mapped = choose(settings, source, np.random.RandomState(seed), progress)
+    pool, chosen, orders = mapped.pool, mapped.chosen, mapped.orders
+
+    def attempt(order: float) -> tuple[FloatArray, int, _Attempt]:
         spectrum = factored_spectrum(
-            found,
-            source,
+            mapped.columns,
+            mapped.rows,
             order,
             settings.n_columns - 1,
-            length=length,
-            first=first,
+            length=mapped.length,
+            first=mapped.first,
+            solve=mapped.solve,
             n_jobs=n_jobs,
             progress=progress,
-        ).with_signs(pool.rows, pool.weights, n_jobs)
+        )
+        spectrum = replace(spectrum, map=mapped.map)
+        embedded, seen = spectrum.embed_seen(pool.rows, n_jobs)
+        spectrum = spectrum.with_signs(embedded, pool.weights)
         fitted = FactoredFitted.of(settings, chosen, spectrum, on_device=source.device is not None)
+        embedded = padded(embedded, settings.n_columns)
         if settings.n_clusters is None and len(orders) == 1:
-            return np.ones(1), 1, (fitted, None)
-        assignment = assign_pool(fitted, pool, k, seed)
-        weights = pool.distinct_weights if pool.n_distinct <= k else pool.weights  # as assign_pool labels them
-        return cluster_shares(assignment.labels, weights, k), len(pool.weights), (fitted, assignment)
+            return np.ones(1), 1, (fitted, None, embedded, seen)
+        assignment = _assign_pool(fitted, embedded, pool, k, seed)
+        weights = pool.distinct_weights if pool.n_distinct <= k else pool.weights  # as _assign_pool labels them
+        return cluster_shares(assignment.labels, weights, k), len(pool.weights), (fitted, assignment, embedded, seen)
 
     least = least_order(orders, k, attempt)
-    fitted, assignment = least.result
-    reason = least.reason if isinstance(settings.order, str) else "as asked for"
+    fitted, assignment, embedded, seen = least.result
+    reason = (chosen.order_reason or least.reason) if isinstance(settings.order, str) else "as asked for"
     fitted.chosen = replace(chosen, order=least.order, order_reason=reason)
-    _warn(fitted, kernel.takes_gaps)
+    _warn(fitted, pool.n_distinct)
     labelled = None if settings.n_clusters is None else assignment
-    return fitted, third_pass(fitted, source, source, found, pool, found, labelled, progress)
+    training = _third_pass(fitted, source, mapped, labelled, progress)
+    if labelled is not None:
+        labels = fitted.labels_of(pool.rows, embedded, seen, n_jobs)
+        fitted.seen = Seen.of(embedded, labels, pool.weights, fitted.eigenvalues)
+    return fitted, training
 
 
-def assign_pool(fitted: FactoredFitted, pool: Pool, n_clusters: int, seed: int) -> Assignment:
+def _assign_pool(fitted: FactoredFitted, embedded: FloatArray, pool: Pool, n_clusters: int, seed: int) -> Assignment:
     """Clusters of the pool, by the assigner that was asked for."""
-    settings = fitted.settings
-    rows = fitted.embed(pool.rows, settings.n_jobs)
-    scaled = unit_rows(rows) if settings.scales_rows else rows
+    rows = fitted.scaled(embedded)
     if pool.n_distinct <= n_clusters:
-        return one_each(scaled[pool.distinct])
+        return one_each(rows[pool.distinct])
     return assign_sampled(
-        settings.assign_labels,
-        scaled,
+        fitted.settings.assign_labels,
+        rows,
         pool.weights,
         n_clusters,
         cut=None,
-        n_init=settings.n_init,
+        n_init=fitted.settings.n_init,
         random_state=check_random(seed),
     )
 
 
-def third_pass(
-    fitted: FactoredFitted,
-    source: RowSource,
-    rows: RowSource,
-    columns: FeatureMap,
-    pool: Pool,
-    pool_columns: FeatureMap,
-    assignment: Assignment | None,
-    progress: Progress,
+def _third_pass(
+    fitted: FactoredFitted, source: RowSource, mapped: Mapped, assignment: Assignment | None, progress: Progress
 ) -> Training:
-    """What every row gets: at once if rows are in memory, later if they are Dask's.
+    """What every row gets: at once if rows are in memory, lazy if they are Dask's.
 
-    ``columns`` is the map of ``rows``, which are those of the source, or what is kept of them; ``pool_columns`` that of
-    the pool. The rule is kept, without clusters that have no rows.
+    The rule is kept, without clusters that have no rows: to count them in lazy labels takes a pass.
     """
-    settings, n_jobs = fitted.settings, fitted.settings.n_jobs
-    rules = [] if assignment is None else [labelling(assignment.pointwise, settings)]
-    own = fitted.with_map(columns).for_rows()
+    settings, n_jobs, n_distinct = fitted.settings, fitted.settings.n_jobs, mapped.pool.n_distinct
+    own = replace(fitted.with_map(mapped.columns).for_rows(), rule=None if assignment is None else assignment.pointwise)
+
+    def embed(X: Rows) -> FloatArray:
+        return own.embed(X, n_jobs)
+
+    def label(X: Rows) -> IntArray:
+        return own.labels(X, n_jobs)
+
     if not source.in_memory:
-        training = _later(fitted, own, source, pool.n_distinct, assignment, rules, progress)
-    else:
-        pieces = rows.map(lambda block: own.labels_by(block.rows, rules, n_jobs), "labels", progress)
-        embedding, labels = np.concatenate([found for _, found in pieces]), None
-        if assignment is not None:
-            found = np.concatenate([found[0] for found, _ in pieces])
-            used = replace(assignment, labels=found).contiguous()
-            fitted.rule, labels = used.pointwise, used.labels
-        training = Training(pool.n_distinct, embedding, labels)
-    if fitted.rule is not None:
-        of_pool = fitted.with_map(pool_columns)
-        labels_of_pool = of_pool.labels(pool.rows, n_jobs)
-        fitted.seen = Seen.of(of_pool.embed(pool.rows, n_jobs), labels_of_pool, pool.weights, fitted.eigenvalues)
-    return training
+        embedding = source.later(embed, settings.n_columns, np.float64, checked=True)
+        if assignment is None:
+            return Training(n_distinct, embedding)
+        labels, sizes = source.label(label, settings.n_groups, progress)
+        fitted.rule = assignment.pointwise.keeping(np.flatnonzero(sizes))
+        return Training(n_distinct, embedding, labels, sizes=tuple(sizes[sizes > 0].tolist()))
+
+    def of_block(block: Block) -> tuple[FloatArray, IntArray | None]:
+        embedded, seen = own.embed_seen(block.rows, n_jobs)
+        return embedded, None if assignment is None else own.labels_of(block.rows, embedded, seen, n_jobs)
+
+    embedded, found = zip(*mapped.rows.map(of_block, "labels", progress), strict=True)
+    embedding = np.concatenate(embedded)
+    if assignment is None:
+        return Training(n_distinct, embedding)
+    used = replace(assignment, labels=np.concatenate(found)).contiguous()
+    fitted.rule = used.pointwise
+    return Training(n_distinct, embedding, used.labels)
 
 
-def _later(
-    fitted: FactoredFitted,
-    own: FactoredFitted,
-    source: RowSource,
-    n_distinct: int,
-    assignment: Assignment | None,
-    rules: list[Labelling],
-    progress: Progress,
-) -> Training:
-    """The embedding and the labels of all rows, lazy, and the sizes of the clusters, which take a pass."""
-    settings, n_jobs = fitted.settings, fitted.settings.n_jobs
-    sizes = labels = None
-    if assignment is not None:
-        labels, counted = source.label(
-            lambda rows: own.labels_by(rows, rules, n_jobs)[0][0], settings.n_groups, progress
-        )
-        sizes = tuple(counted[counted > 0].tolist())
-        fitted.rule = assignment.pointwise.keeping(np.flatnonzero(counted))
-    light = fitted.for_rows()
-    embedding = source.later(lambda rows: light.embed(rows, n_jobs), settings.n_columns, np.float64, checked=True)
-    return Training(n_distinct, embedding, labels, sizes=sizes)
-
-
-def _warn(fitted: FactoredFitted, takes_gaps: bool) -> None:
-    spectrum = fitted.spectrum
+def _warn(fitted: FactoredFitted, n_distinct: int) -> None:
+    settings, spectrum = fitted.settings, fitted.spectrum
     if spectrum.unseen:
         warn_user(
             f"{spectrum.unseen} of {spectrum.n_rows} rows are like no landmark or feature (degree zero at order "
             f"{spectrum.order:g}), so their cluster is not known: use a higher order or rank, or lower gamma.",
             ApproximationWarning,
         )
-    if takes_gaps:
+    if settings.kernel.takes_gaps:
         warn_about_clipped(spectrum.map.n_negative, spectrum.map.size, spectrum.map.lowest, "κ of the landmarks")
-    warn_about_null_columns(spectrum.informative, fitted.settings.n_columns)
+    if n_distinct >= (settings.n_clusters or 0):  # fewer rows than clusters have a warning of their own
+        warn_about_null_columns(spectrum.informative, settings.n_columns)
