@@ -27,6 +27,7 @@ ANYTHING = {
     ("cluster/*", "X"): "scikit-learn's methods take what users have",
     ("cluster/*", "y"): "scikit-learn's methods take it and ignore it",
     ("cluster/*", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("cluster/consensus.py", "params"): "scikit-learn's set_params: parameters of members of any class",
     ("cluster/*", "value"): "a check, whose work is to look at any value",
     ("cluster/reporting.py", "table"): "a frame of any library, whose columns are shown",
     ("*", "kernel_params"): "what a user's own function takes",

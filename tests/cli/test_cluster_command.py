@@ -117,7 +117,7 @@ def test_constant_columns_are_mentioned(capsys):
             2,
             "--order must be a number from 2 to infinity, or 'auto'",
         ),
-        (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "--gamma must be a positive number"),
+        (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "--gamma must be a number of at least 0"),
         (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "--gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--gamma", "select"], 2, "--gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--drop", "zz"], 3, "--drop names column 'zz'"),

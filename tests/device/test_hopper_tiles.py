@@ -261,7 +261,8 @@ def test_who_may_use_both_halves(monkeypatch):
 
     gram, symmetric = may(rows(130, 3))
     assert symmetric
-    assert not gram._tiles._uses_both_halves(gram.cross(rows(130, 3))._left, gram._right)
+    new = gram._tiles.side(gram.held.hold(rows(130, 3)), right=False)
+    assert not gram._tiles._uses_both_halves(new, gram._right)
     assert may(rows(130, 20), gamma=1 / 40)[1]
     assert not may(rows(99, 3))[1]
     assert not may(rows(130, 65), gamma=1 / 130)[1]

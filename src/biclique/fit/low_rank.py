@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import Array, FloatArray, Rows
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import (
     FEATURE_MAPS,
@@ -235,7 +235,7 @@ def factored_spectrum(
 class _Products:
     """What the second pass gives: Cᵀ W S⁻¹ C, and what is known of rows whose degree is zero or negative."""
 
-    gram: Any  # (p, p), a CSR matrix if columns are sparse
+    gram: Array  # (p, p), or a CSR matrix if columns are sparse
     unseen: int = 0
     negative: int = 0
     first: float = np.inf
