@@ -20,8 +20,8 @@ BLOCKS = [
     for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     if ">>>" not in code
 ]
-ELSEWHERE = {"cluster.md": "a Dask cluster", "gpu.md": "a GPU", "text.md": "BERTopic"}
-"""Pages whose code needs what is not here: it is only compiled."""
+ELSEWHERE = ("distributed", 'device="cuda"', "bertopic")
+"""Words of code that needs what is not here, a cluster, a GPU or BERTopic: it is only compiled."""
 
 pd = Optional("pandas")
 
@@ -48,14 +48,14 @@ def given():
 @pytest.mark.parametrize(("page", "code"), BLOCKS, ids=[page for page, _ in BLOCKS])
 def test_python_of_the_pages_runs(page, code, tmp_path, monkeypatch):
     compiled = compile(code, page, "exec")
-    if page in ELSEWHERE:
+    if any(word in code for word in ELSEWHERE):
         return
     monkeypatch.chdir(tmp_path)  # some write files
     exec(compiled, given())
 
 
 def test_what_is_only_compiled_is_still_there():
-    assert set(ELSEWHERE) < {page for page, _ in BLOCKS}
+    assert all(any(word in code for _, code in BLOCKS) for word in ELSEWHERE)
 
 
 def command_lines():

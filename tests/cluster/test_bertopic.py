@@ -1,4 +1,4 @@
-"""docs/text.md puts our estimator in the place of HDBSCAN in BERTopic. The stub makes the calls that BERTopic makes."""
+"""The pages put our estimator in the place of HDBSCAN in BERTopic. The stub makes the calls that BERTopic makes."""
 
 import numpy as np
 import pytest

@@ -49,7 +49,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
 
         - "neighborhoods": landmarks that are near to both,
         - a kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2" or "additive_chi2",
-        - "gower": a kernel for tables of numbers and categories, NaN for gaps (``docs/mixed-tables.md``),
+        - "gower": a kernel for tables of numbers and categories, NaN for gaps (``docs/tables.md``),
         - "nearest_neighbors": scikit-learn's graph of nearest neighbours,
         - "precomputed": X is a symmetric similarity matrix, dense or sparse,
         - "precomputed_nearest_neighbors": X is a sparse graph of distances, as
@@ -92,7 +92,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         - "dense": stored, exact,
         - "tiled": computed again in every pass, tile by tile, exact,
         - "fourier": by FFTs, for rbf on one to three columns (``pip install 'biclique[fourier]'``). The error is
-          measured, and is below 1e-5 of each row's degree (``docs/fourier.md``).
+          measured, and is below 1e-5 of each row's degree (``docs/scale.md``).
         - "nystroem": approximately, as K ≈ ΦΦᵀ by landmark rows, for every kernel,
         - "features": as K ≈ ΦΦᵀ by features. For linear, cosine and polynomial kernels these are exact: the columns
           themselves, or monomials; a sketch of them if they are too many. For rbf and laplacian they are random.

@@ -282,7 +282,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         ----------
         X : array, tensor, data frame, CSR matrix, Dask array or data frame of shape (n_samples, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
-            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``).
+            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/scale.md``).
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 does not
