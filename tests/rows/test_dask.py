@@ -104,6 +104,12 @@ def test_a_fit_is_the_one_in_memory(blobs, parameters, known):
     np.testing.assert_allclose(found.transform(X), found.embedding_.compute(), atol=1e-6)
 
 
+def test_models_of_other_rows_have_other_tokens(blobs):
+    X = blobs[0]
+    first, again, other = (model().fit(rows) for rows in (X, X, X[::2]))
+    assert dask.base.tokenize(first.predict) == dask.base.tokenize(again.predict) != dask.base.tokenize(other.predict)
+
+
 def test_new_rows_are_lazy(blobs):
     X, _ = blobs
     found = model().fit(delayed(X))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.reporting import Reporting
 from biclique.fit.settings import COUNTING, SELECT, Check, Settings
-from biclique.kernels.kernel import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 from biclique.selection.count_search import search_count, warn_about_structure
 
 
+@dataclass(eq=False, repr=False)
 class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     """Clustering by the normalised cut of a hypergraph of neighbourhoods, or of a kernel at any order.
 
@@ -167,54 +165,12 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
 
     _constraints: ClassVar[Mapping[str, Check]] = COUNTING
 
-    def __init__(
-        self,
-        n_clusters: int | str = 8,
-        *,
-        order: float | str = "auto",
-        modelling: str = "biclique",
-        affinity: str | Kernel | Callable[..., float] = "neighborhoods",
-        gamma: float | str = "auto",
-        n_components: int | None = None,
-        assign_labels: str = "kmeans",
-        n_init: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        eigen_solver: str | None = None,
-        eigen_tol: float | str = "auto",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Mapping[str, Any] | None = None,
-        n_neighbors: int | None = None,
-        gram: str = "auto",
-        rank: int | str = "auto",
-        row_normalize: bool | str = "auto",
-        precision: str = "auto",
-        device: Device | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.order = order
-        self.modelling = modelling
-        self.affinity = affinity
-        self.gamma = gamma
-        self.n_components = n_components
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.random_state = random_state
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.gram = gram
-        self.rank = rank
-        self.row_normalize = row_normalize
-        self.precision = precision
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | str = 8
+    _: KW_ONLY
+    n_components: int | None = None
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    row_normalize: bool | str = "auto"
 
     def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:
         if self.n_clusters != SELECT:

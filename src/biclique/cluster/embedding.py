@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from biclique._typing import Device, FloatArray
+from biclique._typing import FloatArray
 from biclique.cluster.estimator import SpectralEstimator
-from biclique.fit.settings import CONSTRAINTS, count
-from biclique.kernels.kernel import Kernel
+from biclique.fit.settings import CONSTRAINTS, Check, count
 from biclique.runtime.arguments import check_flag
 
 
+@dataclass(eq=False, repr=False)
 class BicliqueSpectralEmbedding(SpectralEstimator):
     """Spectral embedding by the order-m normalised cut of a kernel.
 
@@ -52,50 +51,11 @@ precision, device, n_jobs, random_state, verbose :
     (150, 2)
     """
 
-    _constraints = {**CONSTRAINTS, "n_components": count(), "drop_first": check_flag}  # noqa: RUF012
+    _constraints: ClassVar[Mapping[str, Check]] = {**CONSTRAINTS, "n_components": count(), "drop_first": check_flag}
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        order: float | str = "auto",
-        modelling: str = "biclique",
-        drop_first: bool = True,
-        affinity: str | Kernel | Callable[..., float] = "neighborhoods",
-        gamma: float | str = "auto",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Mapping[str, Any] | None = None,
-        n_neighbors: int | None = None,
-        eigen_solver: str | None = None,
-        eigen_tol: float | str = "auto",
-        gram: str = "auto",
-        rank: int | str = "auto",
-        precision: str = "auto",
-        device: Device | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.order = order
-        self.modelling = modelling
-        self.drop_first = drop_first
-        self.affinity = affinity
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.gram = gram
-        self.rank = rank
-        self.precision = precision
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_components: int = 2
+    _: KW_ONLY
+    drop_first: bool = True
 
     def _n_columns(self) -> int:
         return int(self.n_components + bool(self.drop_first))

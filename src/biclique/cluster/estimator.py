@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
@@ -21,6 +22,7 @@ from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
 from biclique.kernels.gower import Gower
+from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import KERNELS, check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, RowSource
@@ -49,6 +51,10 @@ class Estimator(PageLink, BaseEstimator):
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
     _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out", "_lazy_sizes", "_left_out", "_n_labels")
     """What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
+    _fitted: Fitted
+    order_: float
+    labels_: IntArray
+    embedding_: FloatArray
 
     if not TYPE_CHECKING:
 
@@ -76,6 +82,12 @@ class Estimator(PageLink, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """A pickled model drops what is lazy: the rows stay where they are."""
         return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
+
+    def __dask_tokenize__(self) -> Any:
+        """What a fit left counts: of a dataclass, Dask looks at the parameters alone."""
+        from dask.base import normalize_token
+
+        return type(self), normalize_token(vars(self))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -110,14 +122,26 @@ class Estimator(PageLink, BaseEstimator):
             )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelEstimator(Estimator):
     """An estimator of rows and a kernel, a neighbour graph or a given matrix."""
 
+    order: float | str = "auto"
+    affinity: str | Kernel | Callable[..., float] = NEIGHBORHOODS
+    gamma: float | str = "auto"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
+    n_neighbors: int | None = None
+    gram: str = "auto"
+    rank: int | str = "auto"
+    precision: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _in_passes: ClassVar[bool] = False
     """Whether rows may be Dask's, or on a device."""
-    _fitted: Fitted
-    order_: float
-    labels_: IntArray
 
     # From X to rows
 
@@ -265,11 +289,16 @@ class KernelEstimator(Estimator):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """The fitted embedding and ``transform``; subclasses choose the columns and what to do with them."""
 
-    _in_passes = True
-    embedding_: FloatArray
+    modelling: str = "biclique"
+    eigen_solver: str | None = None
+    eigen_tol: float | str = "auto"
+    device: Device | None = None
+
+    _in_passes: ClassVar[bool] = True
 
     def _output(self, embedding: FloatArray) -> FloatArray:
         """The columns that the user sees."""

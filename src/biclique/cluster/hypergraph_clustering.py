@@ -162,7 +162,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self._fitted = fitted
         self.order_ = fitted.chosen.order
         self.labels_ = np.full(len(together), NO_CLUSTER)
-        self.labels_[together] = training.labels
+        self.labels_[together] = cast("IntArray", training.labels)
         self.embedding_ = np.zeros((len(together), fitted.settings.n_columns))
         self.embedding_[together] = training.embedding
         self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,8 +14,7 @@ from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.fit.choose import check_source
 from biclique.fit.exact import CutEmbedding
 from biclique.fit.exact_fitted import ExactFitted, exact_cuts
-from biclique.fit.settings import CONSTRAINTS, Settings, choice
-from biclique.kernels.kernel import Kernel
+from biclique.fit.settings import CONSTRAINTS, Check, Settings, choice
 from biclique.rows.array import Vertices
 from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_choice, check_random, fixed_seed
@@ -34,6 +34,7 @@ def _weights(name: str, value: object) -> None:
         check_choice(name, value, WEIGHTS)
 
 
+@dataclass(eq=False, repr=False)
 class BicliqueKernelKMeans(ClustererBase):
     """Weighted kernel k-means whose objective is the order-m normalised cut.
 
@@ -88,48 +89,14 @@ class BicliqueKernelKMeans(ClustererBase):
     True
     """
 
-    _constraints = {**CONSTRAINTS, "init": choice(STARTS), "weights": _weights}  # noqa: RUF012
+    _constraints: ClassVar[Mapping[str, Check]] = {**CONSTRAINTS, "init": choice(STARTS), "weights": _weights}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        order: float | str = "auto",
-        weights: str | FloatArray = "cut",
-        init: str = "spectral",
-        n_init: int = 1,
-        max_iter: int = 100,
-        affinity: str | Kernel | Callable[..., float] = "neighborhoods",
-        gamma: float | str = "auto",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Mapping[str, Any] | None = None,
-        n_neighbors: int | None = None,
-        gram: str = "auto",
-        rank: int | str = "auto",
-        precision: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.order = order
-        self.weights = weights
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.affinity = affinity
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.gram = gram
-        self.rank = rank
-        self.precision = precision
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    weights: str | FloatArray = "cut"
+    init: str = "spectral"
+    n_init: int = 1
+    max_iter: int = 100
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
