@@ -85,9 +85,9 @@ class Estimator(PageLink, BaseEstimator):
 
     def __dask_tokenize__(self) -> Any:
         """What a fit left counts: of a dataclass, Dask looks at the parameters alone."""
-        from dask.base import normalize_token
+        from biclique.rows.dask_rows import token_of  # which imports Dask
 
-        return type(self), normalize_token(vars(self))
+        return type(self), token_of(vars(self))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -508,3 +508,8 @@ def weight_column(sample_weight: Any, lengths: tuple[int, ...]) -> Any:
             f"{len(lengths)}: give one for each row, in the same chunks (sample_weight.rechunk((X.chunks[0],)))."
         )
     return sample_weight[:, None]
+
+
+def token_of(values: Any) -> Any:
+    """What tells values apart for Dask, which names its tasks by it."""
+    return import_dask().base.normalize_token(values)
