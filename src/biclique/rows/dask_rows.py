@@ -10,8 +10,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +23,14 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Check, Found, RowSource, Sum
-from biclique.rows.checks import check_no_dates, check_no_mask, check_values, check_weight_values, check_weights
+from biclique.rows.checks import (
+    MOST_NAMED,
+    check_no_dates,
+    check_no_mask,
+    check_values,
+    check_weight_values,
+    check_weights,
+)
 from biclique.rows.dask_client import active_client, import_dask
 from biclique.rows.dask_tiles import DaskSpread
 from biclique.runtime.draws import draw_numbers
@@ -33,13 +40,15 @@ from biclique.runtime.threads import one_thread, single_threaded_blas
 FAN_IN = 8
 """Results that one task of the tree adds."""
 
-MOST_NAMED = 10
-"""Columns that a message names."""
+NUMBERS = "buif"
+"""Kinds of NumPy's types that are numbers."""
 
 QUIET = Progress(False)
 
-EMPTY = np.empty((0, 0), dtype=object)
+NOTHING = np.empty((0, 0), dtype=object)
 """What Dask is told of arrays whose entries are parts."""
+
+LAZY = "computation of a lazy result"
 
 
 # What a task does with its chunk
@@ -47,24 +56,21 @@ EMPTY = np.empty((0, 0), dtype=object)
 
 @dataclass
 class Part:
-    """The result of one chunk or of several: a sum, the first error with its chunk, and checksums."""
+    """The result of one chunk or of several: their sum, the first error, and their checksums."""
 
     value: Any = None
+    """None if the chunk has no rows."""
     error: Exception | None = None
-    chunk: int = 0
     checksums: dict[int, int] = field(default_factory=dict)
 
-    def add(self, other: Part) -> None:
-        """A later one; values are added in place."""
-        self.checksums |= other.checksums
-        if self.error is not None:
-            return
-        if other.error is not None:
-            self.error, self.chunk = other.error, other.chunk
-        elif self.value is None:
-            self.value = other.value
-        elif other.value is not None:
-            self.value += other.value
+    def __iadd__(self, later: Part) -> Part:
+        self.checksums |= later.checksums
+        self.error = self.error or later.error
+        if self.value is None:
+            self.value = later.value
+        elif later.value is not None:
+            self.value += later.value
+        return self
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class Work:
     """What a pass does with a chunk: the one large thing of a graph, so it is one key there."""
 
     function: Callable[[Block], Any]
+    step: str
+    """Such as "pass over the rows for the sums"."""
     names: Sequence[str] | None
     check: Check | None
     """For rows that nobody looked at so far."""
@@ -85,59 +93,59 @@ class Work:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "tick": None}
 
-    def part(self, chunk: int, rows: Any, weights: Any) -> Part:
+    def part(self, chunk: int, rows: Any, weights: Any = None) -> Part:
         """The function of one chunk, in this thread alone. An error is a value, so that the first one is raised."""
-        found = Part(chunk=chunk)
+        found = Part()
         try:
             with one_thread(), single_threaded_blas():
-                self._fill(found, rows, weights)
+                block = self._block(chunk, rows, weights)
+                if block.rows.shape[0]:
+                    found.checksums[chunk] = checksum_of(block.rows)
+                    self._check(chunk, block, found.checksums[chunk])
+                    found.value = self.function(block)
         except Exception as error:
-            found.error = error
+            found.error = self._located(error, chunk)
         if self.tick is not None:
             self.tick()
         return found
 
-    def _fill(self, found: Part, chunk: Any, weights: Any) -> None:
-        """An empty chunk has no value."""
-        first = 0 if self.lengths is None else int(self.lengths[: found.chunk].sum())
-        rows = as_rows(chunk, first)
-        n = int(rows.shape[0])
-        if self.lengths is not None and n != self.lengths[found.chunk]:
-            raise DataError(
-                f"it has {n} rows, and Dask says {self.lengths[found.chunk]}: give chunks that do not change."
-            )
-        if n == 0:
-            return
-        checksum = checksum_of(rows)
-        if self.checksums.get(found.chunk, checksum) != checksum:
+    def _block(self, chunk: int, rows: Any, weights: Any) -> Block:
+        """A chunk as a float array or a CSR matrix, with its multiplicities."""
+        first = 0 if self.lengths is None else int(self.lengths[:chunk].sum())
+        check_no_mask(rows, "X", first)
+        X: Rows = sparse.csr_array(rows.tocsr()) if hasattr(rows, "tocsr") else np.asarray(rows)
+        if X.dtype.kind not in NUMBERS:
+            raise DataError(f"it holds {X.dtype}, not numbers: drop such columns or turn them into numbers.")
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        n = int(X.shape[0])
+        if self.lengths is not None and n != self.lengths[chunk]:
+            raise DataError(f"it has {n} rows, and Dask says {self.lengths[chunk]}: give chunks that do not change.")
+        if weights is None:
+            return Block(X, np.ones(n), first)
+        check_no_mask(weights, "sample_weight", first)
+        if len(weights) != n:
+            raise DataError(f"sample_weight has {len(weights)} numbers for its {n} rows: give one for each row.")
+        w = np.asarray(weights[:, 0], dtype=np.float64)
+        check_weight_values(w, "sample_weight", first)
+        return Block(X, w, first)
+
+    def _check(self, chunk: int, block: Block, checksum: int) -> None:
+        if self.checksums.get(chunk, checksum) != checksum:
             raise DataError("its rows are not those of an earlier pass: leave them as they are until the fit is done.")
-        found.checksums[found.chunk] = checksum
         if self.check is not None:
-            check_values(rows, self.names, first_row=first)
-            self.check(rows, range(first, first + n))
-        found.value = self.function(Block(rows, as_weights(weights, n, first), first))
+            check_values(block.rows, self.names, first_row=block.start)
+            self.check(block.rows, range(block.start, block.start + block.rows.shape[0]))
 
-
-def as_rows(chunk: Any, first_row: int) -> Rows:
-    """A chunk as a float array or a CSR matrix."""
-    check_no_mask(chunk, "X", first_row)
-    rows = sparse.csr_array(chunk.tocsr()) if hasattr(chunk, "tocsr") else np.asarray(chunk)
-    if rows.dtype.kind not in "buif":
-        raise DataError(f"it holds {rows.dtype}, not numbers: drop such columns or turn them into numbers.")
-    found: Rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
-    return found
-
-
-def as_weights(weights: Any, n: int, first_row: int) -> FloatArray:
-    """Multiplicities of a chunk, given as a column: finite, none negative."""
-    if weights is None:
-        return np.ones(n)
-    check_no_mask(weights, "sample_weight", first_row)
-    if len(weights) != n:
-        raise DataError(f"sample_weight has {len(weights)} numbers for its {n} rows: give one for each row.")
-    found: FloatArray = np.asarray(weights[:, 0], dtype=np.float64)
-    check_weight_values(found, "sample_weight", first_row)
-    return found
+    def _located(self, error: Exception, chunk: int) -> Exception:
+        """The error of a chunk, with its place."""
+        where = f"chunk {chunk} of X, in the {self.step}: "
+        if not isinstance(error, BicliqueError):
+            error.add_note(f"biclique, {where}a function raised this.")
+            return error
+        if self.lengths is None:
+            where += "(rows are counted from the start of the chunk) "
+        return type(error)(where, *error.args)
 
 
 def checksum_of(rows: Rows) -> int:
@@ -147,44 +155,25 @@ def checksum_of(rows: Rows) -> int:
     return zlib.crc32(np.ascontiguousarray(rows.T if rows.flags.f_contiguous else rows).data)
 
 
-def sum_chunk(rows: Any, weights: Any = None, *, work: Work, block_id: tuple[int, ...] = (0,)) -> Array:
-    """The task of a chunk in a reduction: an array of one part."""
-    return _boxed(work.part(block_id[0], rows, weights))
+def sum_chunk(*given: Any, work: Work, block_id: tuple[int, ...]) -> Part:
+    """The task of a chunk in a reduction."""
+    return work.part(block_id[0], *given)
 
 
-def add_parts(parts: Any, **_: Any) -> Array:
+def add_parts(parts: Sequence[Sequence[Part]], **_: Any) -> Part:
     """The task of the tree: sums in their order. Dask may use a part once more, so the first one is copied."""
-    boxes = parts if isinstance(parts, list) else [parts]
-    while isinstance(boxes[0], list):
-        boxes = [box for inner in boxes for box in inner]
-    total = deepcopy(boxes[0].item())
-    for box in boxes[1:]:
-        total.add(box.item())
-    return _boxed(total)
+    total = deepcopy(parts[0][0])
+    for (part,) in parts[1:]:
+        total += part
+    return total
 
 
-def _boxed(part: Part) -> Array:
-    box = np.empty((1, 1), dtype=object)
-    box[0, 0] = part
-    return box
-
-
-def map_chunk(rows: Any, *, work: Work, columns: int, kind: DTypeLike, block_id: tuple[int, ...] = (0,)) -> Array:
-    """The task of a lazy result; errors are raised where it is computed."""
-    found = work.part(block_id[0], rows, None)
+def map_chunk(rows: Any, *, work: Work, none: Array, block_id: tuple[int, ...]) -> Array:
+    """The task of a lazy result, whose errors are raised; ``none`` is the result of a chunk without rows."""
+    found = work.part(block_id[0], rows)
     if found.error is not None:
-        more = "" if work.lengths is not None else "(rows are counted from the start of the chunk) "
-        raise located(found.error, found.chunk, "computation of a lazy result", more)
-    return np.asarray([] if found.value is None else found.value, kind).reshape(-1, columns)
-
-
-def located(error: Exception, chunk: int, told: str, more: str = "") -> Exception:
-    """The error of a chunk, with its place."""
-    where = f"chunk {chunk} of X, in the {told}: {more}"
-    if isinstance(error, BicliqueError):
-        return type(error)(where, *error.args)
-    error.add_note(f"biclique, {where}a function raised this.")
-    return error
+        raise found.error
+    return none if found.value is None else np.asarray(found.value, none.dtype).reshape(-1, none.shape[1])
 
 
 # The source
@@ -195,11 +184,12 @@ class DaskRows(RowSource):
 
     in_memory = False
 
-    def __init__(self, array: Any, names: Sequence[str] | None, check: Check, weights: Any = None) -> None:
-        self.array, self.names, self._check, self._weights = array, names, check, weights
+    def __init__(self, array: Any, names: Sequence[str] | None, check: Check) -> None:
+        self.array, self.names = array, names
         self.n_columns = int(array.shape[1])
         self.weights = None  # of all rows at once: they are never here
-        self._checked = False
+        self._weights: tuple[Any, ...] = ()  # a column, if there are any
+        self._check: Check | None = check
         self._checksums: dict[int, int] = {}
 
     @property
@@ -224,7 +214,7 @@ class DaskRows(RowSource):
     @cached_property
     def _counted(self) -> dict[int, int]:
         """For the first row of every chunk with rows: how many of them have a positive weight."""
-        if self._weights is None:
+        if not self._weights:
             starts = np.cumsum(self.lengths) - self.lengths
             return {int(start): int(n) for start, n in zip(starts, self.lengths, strict=True) if n}
         found = dict(self.map(lambda block: (block.start, int((block.weights > 0).sum())), "weights", QUIET))
@@ -263,15 +253,13 @@ class DaskRows(RowSource):
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
         numbers = draw_numbers(self.n_counted, size, random)
-        chosen: dict[int, IntArray] = {}
-        before = 0
-        for start, n in self._counted.items():
-            low, high = np.searchsorted(numbers, [before, before + n])
-            chosen[start] = numbers[low:high] - before
-            before += n
+        ends = np.cumsum(list(self._counted.values()), dtype=np.intp)
+        drawn = dict(zip(self._counted, np.split(numbers, np.searchsorted(numbers, ends[:-1])), strict=False))
+        before = dict(zip(self._counted, ends - list(self._counted.values()), strict=True))
 
         def take(block: Block) -> tuple[Rows, FloatArray]:
-            places = np.flatnonzero(block.weights > 0)[chosen[block.start]]
+            counted = np.flatnonzero(block.weights > 0)
+            places = counted[drawn[block.start] - before[block.start]]
             return block.rows[places], block.weights[places]
 
         rows, weights = self._joined(self.map(take, "draw", QUIET))
@@ -290,23 +278,11 @@ class DaskRows(RowSource):
 
     def _reduce(self, function: Callable[[Block], Any], what: str, progress: Progress) -> Any:
         """Σ of a function over the chunks; None if there are no rows."""
-        told, n_chunks = f"pass over the rows for the {what}", len(self.lengths)
+        step, n_chunks = f"pass over the rows for the {what}", len(self.lengths)
         done = iter(range(1, n_chunks + 1))
-        parts = self._tasks(
-            sum_chunk,
-            Work(
-                function,
-                self.names,
-                None if self._checked else self._check,
-                self.lengths,
-                self._checksums,
-                lambda: progress.share(told, next(done) / n_chunks),
-            ),
-            what,
-            weights=self._weights,
-            chunks=((1,) * n_chunks, (1,)),
-            meta=EMPTY,
-        )
+        work = Work(function, step, self.names, self._check, self.lengths, self._checksums)
+        work = replace(work, tick=lambda: progress.share(step, next(done) / n_chunks))
+        parts = self._tasks(sum_chunk, work, self.array, *self._weights, chunks=((1,) * n_chunks, (1,)), meta=NOTHING)
         total = import_dask().array.reduction(
             parts,
             chunk=lambda part, **_: part,
@@ -317,33 +293,32 @@ class DaskRows(RowSource):
             concatenate=False,
             split_every={0: FAN_IN, 1: 1},
             dtype=object,
-            meta=EMPTY,
+            meta=NOTHING,
             name=parts.name,
         )
-        progress.share(told, 0.0)
-        found: Part = self._run(total.compute, told).item()
-        progress.share(told, 1.0)
+        progress.share(step, 0.0)
+        found: Part = self._run(total.compute, step)
+        progress.share(step, 1.0)
         if found.error is not None:
-            raise located(found.error, found.chunk, told)
-        self._checked = True
+            raise found.error
+        self._check = None
         self._checksums |= found.checksums
         return found.value
 
-    def _tasks(self, task: Callable[..., Array], work: Work, what: str, *, meta: Array, **more: Any) -> Any:
-        """A Dask array with one task for each chunk."""
+    def _tasks(self, task: Callable[..., Any], work: Work, *arrays: Any, meta: Array, **more: Any) -> Any:
+        """A Dask array with one task for each chunk of these arrays."""
         dask = import_dask()
-        weights = more.pop("weights", None)
         return dask.array.map_blocks(
             task,
-            *((self.array,) if weights is None else (self.array, weights)),
+            *arrays,
             work=dask.delayed(work, pure=False, traverse=False),
-            name=f"biclique-{what.replace(' ', '-')}-{uuid4().hex[:8]}",
+            name=f"biclique-{work.step.split()[-1]}-{uuid4().hex[:8]}",
             dtype=meta.dtype,
             meta=meta,
             **more,
         )
 
-    def _run(self, compute: Callable[[], Any], told: str) -> Any:
+    def _run(self, compute: Callable[[], Any], step: str) -> Any:
         """What Dask computes; an error of the cluster, or of a chunk that cannot be read, in one sentence."""
         try:
             return compute()
@@ -353,26 +328,26 @@ class DaskRows(RowSource):
             kind = type(error).__name__
             if kind == "KilledWorker":
                 raise DataError(
-                    f"{_chunk_of(error)}, in the {told}: every worker that took it died ({error}). If it does not fit "
+                    f"{_chunk_of(error)}, in the {step}: every worker that took it died ({error}). If it does not fit "
                     "a worker's memory, use smaller chunks or a lower rank."
                 ) from error
             if kind == "CommClosedError":
-                raise DataError(f"in the {told}: the cluster does not answer any more ({error}).") from error
-            broken = self._unreadable()
-            if broken is None:
-                raise
-            raise DataError(f"{broken[0]}, in the {told}: it cannot be read ({broken[1]}).") from error
+                raise DataError(f"in the {step}: the cluster does not answer any more ({error}).") from error
+            for i in range(self.array.numblocks[0]):
+                cause = self._why_unreadable(i)
+                if cause is not None:
+                    raise DataError(
+                        f"chunk {i} of X, in the {step}: it cannot be read ({type(cause).__name__}: {cause})."
+                    ) from error
+            raise
 
-    def _unreadable(self) -> tuple[str, str] | None:
-        """The first chunk that cannot be read by itself, and why."""
-        read = self.array.map_blocks(
-            lambda chunk: np.empty((len(chunk.shape), 0)), dtype=float, meta=EMPTY.astype(float)
-        )
-        for i in range(read.numblocks[0]):
-            try:
-                read.blocks[i].compute()
-            except Exception as error:
-                return f"chunk {i} of X", f"{type(error).__name__}: {error}"
+    def _why_unreadable(self, chunk: int) -> Exception | None:
+        """The error of reading a chunk by itself."""
+        read = self.array.blocks[chunk].map_blocks(lambda _: NOTHING, dtype=object, meta=NOTHING)
+        try:
+            read.compute()
+        except Exception as error:
+            return error
         return None
 
     # Lazy results
@@ -382,15 +357,11 @@ class DaskRows(RowSource):
     ) -> Array:
         lengths = self.lengths if self.known else None
         check = None if checked else no_check
-        found = self._tasks(
-            map_chunk,
-            Work(lambda block: function(block.rows), self.names, check, lengths, self._checksums),
-            "later",
-            columns=columns or 1,
-            kind=np.dtype(dtype),
-            chunks=(self.array.chunks[0] if lengths is None else tuple(map(int, lengths)), (columns or 1,)),
-            meta=np.empty((0, 0), dtype),
-        )
+        work = Work(lambda block: function(block.rows), LAZY, self.names, check, lengths, self._checksums)
+        rows = self.array.chunks[0] if lengths is None else tuple(map(int, lengths))
+        none = np.empty((0, columns or 1), dtype)
+        task = partial(map_chunk, none=none)
+        found = self._tasks(task, work, self.array, chunks=(rows, (columns or 1,)), meta=none)
         return found if columns else found[:, 0]  # type: ignore[no-any-return]
 
     def label(
@@ -400,14 +371,12 @@ class DaskRows(RowSource):
 
         Labels are computed once and kept where the chunks are: a byte for each row, or two.
         """
-        told = "pass over the rows for the labels"
-        progress.share(told, 0.0)
+        step = "pass over the rows for the labels"
+        progress.share(step, 0.0)
         lazy: Any = self.later(function, None, np.min_scalar_type(n_clusters), checked=True)
-        kept = self._run(lazy.persist, told)
-        source = DaskRows(kept[:, None], None, no_check)
-        sizes = source.sum(
-            lambda block: np.bincount(block.rows[:, 0].astype(np.intp), minlength=n_clusters), "labels", progress
-        )
+        kept = self._run(lazy.persist, step)
+        sizes = self._run(import_dask().array.bincount(kept, minlength=n_clusters).compute, step)
+        progress.share(step, 1.0)
         numbers = np.cumsum(sizes > 0) - 1
         return kept.map_blocks(numbers.take, dtype=np.intp), sizes
 
@@ -439,7 +408,7 @@ def open_dask_rows(X: Any, sample_weight: Any, check: Check) -> DaskRows:
     if sample_weight is not None:
         if not source.n_rows:
             raise source._no_rows()
-        source._weights = weight_column(sample_weight, tuple(map(int, source.lengths)))
+        source._weights = (weight_column(sample_weight, tuple(map(int, source.lengths))),)
     client = active_client()
     if client is not None:
         notes.append(f"tasks run on {client.scheduler.address}, dashboard: {client.dashboard_link}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from biclique._typing import Array, FloatArray
@@ -10,19 +9,6 @@ from biclique.exceptions import DataError
 from biclique.gram.spread import PairProduct
 from biclique.gram.tiled import TiledGram
 from biclique.rows.dask_client import import_dask
-
-
-def given(value: Any) -> Any:
-    """A task that holds what it is given: unlike scattered data it can be computed anew when a worker dies."""
-    return value
-
-
-def added(parts: Sequence[FloatArray]) -> FloatArray:
-    """Sums in their order."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 class DaskSpread:
@@ -34,10 +20,10 @@ class DaskSpread:
 
     def keep(self, gram: TiledGram) -> None:
         with self._large_graphs():
-            self._gram = self._task(given)(gram).persist()
+            self._gram = self._task(gram).persist()
 
     def add_pairs(self, product: PairProduct, V: Array, n_blocks: int) -> list[FloatArray]:
-        vectors = self._task(given)(V)
+        vectors = self._task(V)
         parts: list[list[Any]] = [[] for _ in range(n_blocks)]
         for i in range(n_blocks):
             for j in range(i, n_blocks):
@@ -45,7 +31,7 @@ class DaskSpread:
                 parts[i].append(pair[0])
                 if i < j:
                     parts[j].append(pair[1])
-        sums = [self._task(added)(part) for part in parts]
+        sums = [self._task(sum)(part) for part in parts]
         try:
             with self._large_graphs():
                 return list(self.dask.compute(*sums))
@@ -57,8 +43,9 @@ class DaskSpread:
                 "rows: give workers more memory, or use gram='nystroem'."
             ) from error
 
-    def _task(self, function: Any, nout: int | None = None) -> Any:
-        return self.dask.delayed(function, pure=False, traverse=False, nout=nout)
+    def _task(self, value: Any, nout: int | None = None) -> Any:
+        """A task that calls a function or holds a value: unlike scattered data it can be made anew if a worker dies."""
+        return self.dask.delayed(value, pure=False, traverse=False, nout=nout)
 
     def _large_graphs(self) -> Any:
         """Graphs hold the rows once, and the vectors once a pass: Dask would warn of them."""
