@@ -49,7 +49,7 @@ def test_what_is_allowed_is_not_found():
         "isinstance(x, (str, int)) or type(x) is dict",
     ):
         assert not HOUSE["problems"](source, "fit/fitted.py", CLASSES)
-    assert {"TiledGram", "RBF", "NystroemMap", "DeviceRows"} < set(CLASSES)
+    assert {"TiledGram", "RBF", "NystroemMap", "ArrayRows"} < set(CLASSES)
 
 
 def test_the_package_keeps_the_rules(capsys):

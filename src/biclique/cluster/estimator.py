@@ -25,7 +25,7 @@ from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import KERNELS, check_rows_for_kernel
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, DeviceRows, Found, RowSource
+from biclique.rows.array import ArrayRows, Found, RowSource
 from biclique.rows.checks import (
     category_columns,
     check_clusters_fit,
@@ -194,8 +194,7 @@ class KernelEstimator(Estimator):
             weights = check_weights(sample_weight, rows.shape[0])
             if settings.n_clusters is not None:
                 check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
-            names = getattr(self, "feature_names_in_", None)
-            source = ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
+            source = ArrayRows(rows, weights, getattr(self, "feature_names_in_", None), device)
         if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the fit
             source.columns = find_columns(settings, source, category_columns(X), progress)
         return source

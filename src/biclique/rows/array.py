@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -123,13 +123,20 @@ def drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntA
 
 
 class ArrayRows(RowSource):
-    """Rows in memory, or in a memory map, of which a block is read at a time."""
+    """Rows in memory, or in a memory map, of which a block is read at a time.
 
-    def __init__(self, X: Rows, weights: FloatArray, names: Sequence[str] | None = None) -> None:
+    For a device, an array is copied there once, before the first pass; a tensor that lies there stays. Only what is
+    drawn comes to the host.
+    """
+
+    def __init__(
+        self, X: Rows, weights: FloatArray, names: Sequence[str] | None = None, device: Device | None = None
+    ) -> None:
         self.X = X
         self.weights: FloatArray = weights
         self.n_columns = int(X.shape[1])
         self.names = names
+        self.device = device
 
     @property
     def n_rows(self) -> int:
@@ -142,6 +149,10 @@ class ArrayRows(RowSource):
     @property
     def held(self) -> Rows:
         return self.X
+
+    def placed(self) -> tuple[Rows, bool]:
+        X = self.X if self.device is None else place_rows(self.X, self.device)
+        return X, X is not self.X
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
         chosen = drawn(self.weights, size, random)
@@ -158,13 +169,17 @@ class ArrayRows(RowSource):
         return list(self._each(function, what, progress))
 
     def _each(self, function: Callable[[Block], Found], what: str, progress: Progress) -> Iterator[Found]:
-        told = f"pass over the rows for the {what}"
-        progress.share(told, 0.0)
+        step = f"pass over the rows for the {what}"
+        progress.share(step, 0.0)
         for block in self._blocks():
             yield function(block)
-            progress.share(told, (block.start + block.rows.shape[0]) / self.n_rows)
+            progress.share(step, (block.start + block.rows.shape[0]) / self.n_rows)
 
     def _blocks(self) -> Iterator[Block]:
+        if self.device is not None:
+            self.X = self.placed()[0]  # for all passes to come
+            yield Block(self.X, moved(self.weights, self.X))
+            return
         for top in range(0, self.n_rows, PIECE_ROWS):
             yield Block(self.X[top : top + PIECE_ROWS], self.weights[top : top + PIECE_ROWS], top)
 
@@ -173,12 +188,6 @@ DIGEST_BYTES = 16
 
 ROWS_AT_ONCE = 4096
 """Rows whose bytes are made at once for their digests."""
-
-SHORT_BYTES = 24
-"""Rows of at most so many bytes are their own digests if there are many rows: that is quicker."""
-
-MANY_ROWS = 100_000
-"""More rows than these are many."""
 
 
 @dataclass(frozen=True)
@@ -209,34 +218,26 @@ class Vertices:
         return Vertices.of_rows(self.data[chosen], self.weights[chosen])
 
 
-def digests(X: Rows, short: bool = False) -> np.ndarray:
-    """16 bytes for every row; they are equal only if rows are equal. Shape (n,).
-
-    Short rows can be their own digests, with a byte more, which others do not have.
-    """
-    if sparse.issparse(X):
-        X = X.tocsr(copy=True)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        pieces: Iterator[bytes] = (
-            X.indices[a:b].astype(np.int64).tobytes() + X.data[a:b].tobytes() for a, b in pairwise(X.indptr)
-        )
-    else:
-        if short:
-            whole = np.ascontiguousarray(X + 0.0).view(np.uint8)
-            return np.pad(whole, ((0, 0), (0, 1))).view(f"V{whole.shape[1] + 1}")[:, 0]
-        pieces = _bytes_of_rows(X)
+def digests(X: Rows) -> np.ndarray:
+    """16 bytes for every row; they are equal only if rows are equal. Shape (n,)."""
+    pieces = _bytes_of_sparse_rows(X) if sparse.issparse(X) else _bytes_of_rows(X)
     joined = b"".join(blake2b(piece, digest_size=DIGEST_BYTES).digest() for piece in pieces)
     return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
 
 
 def _bytes_of_rows(X: Array) -> Iterator[bytes]:
-    """The bytes of every row, made for many rows at once."""
     for top in range(0, X.shape[0], ROWS_AT_ONCE):
         # −0.0 + 0.0 is 0.0: equal numbers must have equal bytes.
         block = np.ascontiguousarray(X[top : top + ROWS_AT_ONCE] + 0.0)
-        joined, width = block.tobytes(), block.shape[1] * block.itemsize
-        yield from (joined[start : start + width] for start in range(0, len(joined), width))
+        yield from block.view(f"V{block.shape[1] * block.itemsize}")[:, 0].tolist()
+
+
+def _bytes_of_sparse_rows(X: Any) -> Iterator[bytes]:
+    X = X.tocsr(copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    for start, stop in pairwise(X.indptr):
+        yield X.indices[start:stop].astype(np.int64).tobytes() + X.data[start:stop].tobytes()
 
 
 def distinct_rows(X: Rows, weights: FloatArray) -> Vertices:
@@ -247,8 +248,7 @@ def distinct_rows(X: Rows, weights: FloatArray) -> Vertices:
 
 def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
     """Total weights, the index of every row, digests and numbers, in the order of the digests."""
-    short = not sparse.issparse(X) and X.shape[0] > MANY_ROWS and X.shape[1] * X.itemsize <= SHORT_BYTES
-    keys = digests(X, short)
+    keys = digests(X)
     positive = weights > 0
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
     # A row of weight 0 that equals one that counts is that one.
@@ -309,8 +309,7 @@ def find_rows(known: np.ndarray, X: Rows) -> IntArray:
     """Which known digest every row has, −1 for none."""
     if len(known) == 0 or X.shape[0] == 0:
         return np.full(X.shape[0], -1)
-    keys = digests(X, short=known.dtype.itemsize != DIGEST_BYTES)
-    return _places(known, keys) if keys.dtype == known.dtype else np.full(X.shape[0], -1)
+    return _places(known, digests(X))
 
 
 def known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
@@ -328,25 +327,3 @@ def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
     """The place of every key in an ascending array, −1 if it is not in it."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.where(known[place] == keys, place, -1)
-
-
-# Rows on a device
-
-
-class DeviceRows(ArrayRows):
-    """Rows for a device: an array is copied there once, before the first pass; a tensor that lies there stays.
-
-    Only what is drawn comes to the host.
-    """
-
-    def __init__(self, X: Rows, weights: FloatArray, device: Device, names: Sequence[str] | None = None) -> None:
-        super().__init__(X, weights, names)
-        self.device: Device = device
-
-    def placed(self) -> tuple[Rows, bool]:
-        X = place_rows(self.X, self.device)
-        return X, X is not self.X
-
-    def _blocks(self) -> Iterator[Block]:
-        self.X = self.placed()[0]  # for all passes to come
-        yield Block(self.X, moved(self.weights, self.X))
