@@ -29,10 +29,7 @@ from biclique.rows.array import ArrayRows, Found, RowSource
 from biclique.rows.checks import (
     category_columns,
     check_clusters_fit,
-    check_no_dates,
-    check_no_mask,
-    check_no_path,
-    check_numbers_there,
+    check_given,
     check_values,
     check_weights,
     one_gap,
@@ -147,15 +144,14 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays a tensor on its device."""
-        check_no_path(X)
         if is_dask(X) or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them, or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on a Dask array or data frame."
             )
-        check_numbers_there(X, "X")
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
+            check_given(tensor)
             X = stand_in(tensor) if keep else to_host(tensor)
         kernel, gaps = settings.kernel, settings.kernel.takes_gaps
         encoder = "OrdinalEncoder" if gaps else "OneHotEncoder"
@@ -421,8 +417,7 @@ def read_array(
 
     Text and dates are errors of our own.
     """
-    check_no_dates(X)
-    check_no_mask(X, "X")
+    check_given(X)
     try:
         return validate_data(
             model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, time, timedelta
 from os import PathLike
 from typing import Any
@@ -28,8 +28,6 @@ SPREAD_ROWS = 10_000
 DATE_TYPES = re.compile("date|time|duration|period", re.IGNORECASE)
 """How the types of dates and spans of time begin in NumPy, pandas, polars and Arrow."""
 
-DATE_CELLS = (date, time, timedelta, np.datetime64, np.timedelta64)
-
 CATEGORY_TYPES = ("category", "categorical", "enum")
 """How the types of categories begin in pandas and polars, in small letters."""
 
@@ -41,8 +39,11 @@ def column_name(names: Sequence[str] | None, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
 
 
-def check_no_path(X: Any) -> None:
-    """Refuse the name of a file, and a graph of networkx."""
+def check_given(X: Any) -> None:
+    """Refuse what scikit-learn would take for rows or call by another name.
+
+    These are the name of a file, a graph of networkx, a tensor without numbers, dates and masked values.
+    """
     if isinstance(X, (str, bytes, PathLike)):
         excel = str(X).lower().endswith((".xlsx", ".xls", ".ods"))
         large = "pandas.read_csv, or with dask.dataframe.read_csv if it is larger than the memory"
@@ -55,11 +56,14 @@ def check_no_path(X: Any) -> None:
             f"X is a {type(X).__name__} of networkx, and a matrix is needed: pass networkx.to_scipy_sparse_array(X), "
             "with affinity='precomputed'."
         )
+    check_numbers_there(X, "X")
+    check_no_dates(X)
+    check_no_mask(X, "X")
 
 
 def check_no_dates(X: Any) -> None:
     """Refuse dates and spans of time, which NumPy would turn into counts of days or nanoseconds."""
-    found = _date_columns(X)
+    found = [name for name, kind, cells in _columns(X) if DATE_TYPES.match(kind) or any(map(_is_date, cells))]
     if found:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise DataError(
@@ -68,25 +72,23 @@ def check_no_dates(X: Any) -> None:
         )
 
 
-def _date_columns(X: Any) -> list[str]:
-    """The columns of dates: by their type, by their cells if these are Python objects, by the first row of a list."""
+def _is_date(cell: object) -> bool:
+    return isinstance(cell, (date, time, timedelta, np.datetime64, np.timedelta64))
+
+
+def _columns(X: Any) -> Iterator[tuple[str, str, Any]]:
+    """Name, type and Python objects of every column that may hold dates; of a list, those of its first row."""
     if isinstance(X, (list, tuple)):
         first = X[0] if X and isinstance(X[0], (list, tuple)) else ()
-        return [column_name(None, j) for j, cell in enumerate(first) if isinstance(cell, DATE_CELLS)]
-    if hasattr(X, "column_names") and hasattr(X, "schema"):  # Arrow
-        names, types = list(X.column_names), list(X.schema.types)
+        yield from ((column_name(None, j), "object", [cell]) for j, cell in enumerate(first))
+    elif hasattr(X, "column_names") and hasattr(X, "schema"):  # Arrow
+        yield from ((column_name(X.column_names, j), str(kind), ()) for j, kind in enumerate(X.schema.types))
     elif hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas, polars
-        names, types = list(X.columns), list(X.dtypes)
-    else:
-        kind = getattr(getattr(X, "dtype", None), "kind", "")
-        if kind not in ("M", "m", "O") or len(X.shape) != 2:
-            return []
-        return [column_name(None, j) for j in range(X.shape[1]) if kind != "O" or _has_date(X[:, j])]
-    return [
-        column_name(names, j)
-        for j, kind in enumerate(types)
-        if DATE_TYPES.match(str(kind)) or (str(kind) == "object" and hasattr(X, "iloc") and _has_date(X.iloc[:, j]))
-    ]
+        for j, kind in enumerate(map(str, X.dtypes)):
+            cells = X.iloc[:, j] if kind == "object" and hasattr(X, "iloc") else ()
+            yield column_name(list(X.columns), j), kind, cells
+    elif getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m", "O") and len(X.shape) == 2:
+        yield from ((column_name(None, j), str(X.dtype), X[:, j]) for j in range(X.shape[1]))
 
 
 def where_no_number(X: Any) -> str:
@@ -107,10 +109,6 @@ def _is_no_number(cell: object) -> bool:
     except (ValueError, OverflowError):
         return True
     return False
-
-
-def _has_date(cells: Any) -> bool:
-    return any(isinstance(cell, DATE_CELLS) for cell in cells)
 
 
 def category_columns(X: Any) -> np.ndarray | None:

@@ -11,15 +11,13 @@ from biclique._typing import Rows
 from biclique.exceptions import DataError
 from biclique.fit.settings import Settings
 from biclique.kernels.named import check_rows_for_kernel
-from biclique.rows.checks import check_no_dates, check_no_mask, check_numbers_there, check_values
+from biclique.rows.checks import check_given, check_values
 from biclique.runtime.namespace import on_host, to_host
 
 
 def read_rows(X: Any, settings: Settings) -> Rows:
     """X as a float array or a CSR matrix, checked."""
-    check_numbers_there(X, "X")
-    check_no_dates(X)
-    check_no_mask(X, "X")
+    check_given(X)
     rows: Rows = check_array(
         X if on_host(X) else to_host(X.detach()),
         accept_sparse="csr",
