@@ -86,12 +86,15 @@ sphinx_gallery_conf = {
 def plain_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
     """Docstrings are plain text with formulas: |x| and names like labels_ are no markup of reStructuredText.
 
-    Names of pages become links.
+    Examples stay as they are, from ``>>>`` to the next empty line. Names of pages become links.
     """
+    example = False
     for number, line in enumerate(lines):
-        parts = re.split(r"(``.*?``)", line)
-        parts[::2] = [re.sub(r"(?<!\\)(\||(?<=\w)_(?!\w)|\*(?!\*))", r"\\\1", part) for part in parts[::2]]
-        lines[number] = re.sub(r"``docs/([a-z-]+)\.md``", r":doc:`/\1`", "".join(parts))
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if not example:
+            parts = re.split(r"(``.*?``)", line)
+            parts[::2] = [re.sub(r"(?<!\\)(\||(?<=\w)_(?!\w)|\*(?!\*))", r"\\\1", part) for part in parts[::2]]
+            lines[number] = re.sub(r"``docs/([a-z-]+)\.md``", r":doc:`/\1`", "".join(parts))
 
 
 def ours_alone(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:  # noqa: ARG001

@@ -1,5 +1,6 @@
 """The site is built by ``make docs``; these look at what it is built from."""
 
+import doctest
 import importlib.util
 import inspect
 import re
@@ -54,6 +55,27 @@ def test_every_public_name_has_its_page(tmp_path):
                 assert f".. py:data:: {name}\n" in listed
     assert (tmp_path / "biclique.BicliqueSpectralClustering.rst").exists()
     assert not (tmp_path / "biclique.cluster.BicliqueSpectralClustering.rst").exists()  # one page is enough
+
+
+def examples_as_rendered():
+    """The examples of every public class, method and function, as the site shows them."""
+    for names in api_pages.documented().values():
+        for full in sorted({full for _, full in names}):
+            module, _, name = full.rpartition(".")
+            thing = getattr(import_module(module), name)
+            members = vars(thing).values() if inspect.isclass(thing) else ()
+            for found in (thing, *members):
+                lines = (inspect.getdoc(found) or "").splitlines() if callable(found) else []
+                conf.plain_text(None, "", full, found, None, lines)
+                yield full, doctest.DocTestParser().get_doctest("\n".join(lines), {}, full, None, 0)
+
+
+def test_examples_of_the_reference_can_be_pasted():
+    shown = [(full, test) for full, test in examples_as_rendered() if test.examples]
+    assert any("labels_" in example.source for _, test in shown for example in test.examples)
+    for full, test in shown:
+        found = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test)
+        assert found.failed == 0, full
 
 
 SITE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Documentation"]

@@ -12,6 +12,7 @@ from sklearn.metrics.cluster import contingency_matrix
 def clustering_error(truth: Any, labels: Any) -> float:
     """The share of rows that are wrong under the best one-to-one matching of clusters to classes.
 
+    >>> from biclique.scores import clustering_error
     >>> clustering_error(["a", "a", "b", "b"], [1, 1, 0, 1])
     0.25
     """

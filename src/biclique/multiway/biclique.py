@@ -62,6 +62,7 @@ def biclique_kernel(kernel: Kernel | Callable[..., float], first: Rows, second: 
         The two halves.
 
     >>> from biclique.kernels.named import Linear
+    >>> from biclique.multiway import biclique_kernel
     >>> biclique_kernel(Linear(), [[1.0], [2.0]], [[3.0], [4.0]])
     21.0
     """

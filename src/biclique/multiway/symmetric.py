@@ -26,6 +26,7 @@ def symmetric_kernel(kernel: Kernel | Callable[..., float], points: Rows) -> flo
     """κ_s(x₁..x_m) = ¼ Σ_i Σ_j κ(x_i, x_j), i and j from 1 to m: the same for every order of its points.
 
     >>> from biclique.kernels.named import Linear
+    >>> from biclique.multiway import symmetric_kernel
     >>> symmetric_kernel(Linear(), [[1.0], [2.0], [3.0]])
     9.0
     """

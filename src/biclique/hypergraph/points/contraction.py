@@ -276,6 +276,7 @@ def modelling_gram(
     Triples of ``affine_eigenvalue`` come from inner products: λ_min is right up to about 1e-16 of the largest
     eigenvalue, so that data far from the origin lose digits that ``modelling_values`` keeps.
 
+    >>> from biclique.hypergraph import modelling_gram
     >>> modelling_gram([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "dot")
     array([[ 0., 63., 63.],
            [63.,  0., 63.],

@@ -419,6 +419,7 @@ def make_modelling(
 ) -> Modelling:
     """The modelling for a name and its options, with every ``"auto"`` replaced by a number from the data.
 
+    >>> from biclique.hypergraph import make_modelling
     >>> make_modelling("vertex_distance", [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 3, gamma=2.0)
     VertexDistance(gamma=2.0, squared=False)
     """
@@ -465,6 +466,7 @@ def modelling_values(
     random_state : int or RandomState, optional
         For ``gamma="auto"`` alone.
 
+    >>> from biclique.hypergraph import modelling_values
     >>> modelling_values([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], [[0, 1, 2]], "vertex_distance", gamma=0.1)
     array([0.39...])
     """
