@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram import fourier
-from biclique.gram.fourier import FourierGram, Grid, far_apart, spectrum_of
+from biclique.gram.fourier import FourierGram, Grid, density, far_apart
 from biclique.kernels import RBF
 from tests.gram.contract import GramContract
 
@@ -62,22 +62,21 @@ def test_products_are_those_of_the_matrix(d, b):
 
 @pytest.mark.parametrize("tolerance", [1e-6, 1e-10])
 def test_the_docstrings_formula(tolerance):
-    x, y, kernel = np.array([[0.3, -1.0]]), np.array([[1.1, 0.4]]), RBF(1.3)
-    low, high = np.minimum(x, y)[0], np.maximum(x, y)[0]
-    grid = Grid.of(spectrum_of(kernel, 2), low, high, tolerance)
-    total = 0.0
-    for i, a in enumerate(range(-(grid.modes[0] // 2), grid.modes[0] // 2 + 1)):
-        for j, b in enumerate(range(-(grid.modes[1] // 2), grid.modes[1] // 2 + 1)):
+    x, y, gamma = np.array([[0.3, -1.0]]), np.array([[1.1, 0.4]]), 1.3
+    grid = Grid.of(gamma, np.concatenate([x, y]), tolerance)
+    coefficients, total = grid.coefficients(gamma), 0.0
+    for i, a in enumerate(range(-grid.highest[0], grid.highest[0] + 1)):
+        for j, b in enumerate(range(-grid.highest[1], grid.highest[1] + 1)):
             angle = 2 * np.pi * (np.array([a, b]) / grid.sides) @ (x - y)[0]
-            total += grid.coefficients[i, j] * np.cos(angle)
-    assert total == pytest.approx(kernel.block(x, y)[0, 0], abs=20 * tolerance)
+            total += coefficients[i, j] * np.cos(angle)
+    assert total == pytest.approx(RBF(gamma).block(x, y)[0, 0], abs=20 * tolerance)
 
 
 def test_the_spectral_density_is_that_of_the_kernel():
     z, step = np.linspace(-12, 12, 4001), 24 / 4000
     for omega in (0.0, 0.7, 2.0):
         integral = (np.exp(-0.8 * z**2) * np.cos(omega * z)).sum() * step
-        assert spectrum_of(RBF(0.8), 1).density(np.array(omega**2)) == pytest.approx(integral, rel=1e-9)
+        assert density(0.8, 1, np.array(omega**2)) == pytest.approx(integral, rel=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -11,16 +11,14 @@ up to ε: what wraps around the box is below κ(reach) = ε, and so is what is l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError, optional
@@ -28,6 +26,7 @@ from biclique.gram.computed import ComputedGram
 from biclique.gram.operator import Cross, CrossGram
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel
+from biclique.kernels.named import DirectRBF
 from biclique.neighbors.index import members_of
 from biclique.runtime.memory import require_memory
 from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
@@ -46,9 +45,6 @@ MOST_MODES = 2**24
 
 FEW_ROWS = 64
 """Boxes of no more rows are multiplied as they are."""
-
-PANEL_ROWS = 2**15
-"""Rows against which one row is computed at once: they stay in the cache."""
 
 MEASURED = 32
 """Rows of the lowest degree, and as many others, on which the error is measured."""
@@ -69,27 +65,8 @@ def load_finufft() -> Any:
     return optional("finufft", "gram='fourier' needs finufft: pip install 'biclique[fourier]'")
 
 
-class Spectrum(NamedTuple):
-    """A kernel of x − y by its frequencies: κ(z) = (2π)^(−d) ∫ κ̂(ω) exp(i⟨ω, z⟩) dω."""
-
-    gamma: float
-    n_columns: int
-
-    def density(self, squared: FloatArray) -> FloatArray:
-        """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ)) of rbf, as a function of |ω|²."""
-        return np.asarray((np.pi / self.gamma) ** (self.n_columns / 2) * np.exp(-squared / (4 * self.gamma)))
-
-    def reach(self, share: float) -> float:
-        """|z| beyond which κ is below a share of κ(0)."""
-        return float(np.sqrt(-np.log(share) / self.gamma))
-
-    def cutoff(self, share: float) -> float:
-        """|ω| beyond which κ̂ is below a share of its largest value."""
-        return float(2 * np.sqrt(-np.log(share) * self.gamma))
-
-
-def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
-    """The spectral density of a kernel, or why none can be used."""
+def gamma_of(kernel: Kernel, n_columns: int) -> float:
+    """γ of κ(x − y) = exp(−γ |x − y|²), or why the kernel has no grid."""
     if n_columns > MOST_COLUMNS:
         raise ParameterError(
             f"gram='fourier' is for at most {MOST_COLUMNS} columns, X has {n_columns}: use gram='tiled' (exact) or "
@@ -100,61 +77,69 @@ def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
             f"gram='fourier' needs a kernel whose spectral density falls off fast, such as rbf, not {kernel.name!r}: "
             "use gram='tiled' (exact) or gram='nystroem'."
         )
-    return Spectrum(kernel.form.gamma, n_columns)
+    return kernel.form.gamma
+
+
+def density(gamma: float, n_columns: int, squared: FloatArray) -> FloatArray:
+    """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ)), as a function of |ω|²."""
+    return np.asarray((np.pi / gamma) ** (n_columns / 2) * np.exp(-squared / (4 * gamma)))
+
+
+def reach_of(gamma: float, tolerance: float) -> float:
+    """|z| beyond which κ(z) is below the tolerance."""
+    return float(np.sqrt(-np.log(tolerance) / gamma))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The modes of one box."""
+    """The modes of one box that holds some rows."""
 
     middle: FloatArray  # (d,)
     sides: FloatArray  # L, (d,)
-    modes: tuple[int, ...]
-    coefficients: FloatArray  # c, of the shape of the modes
+    highest: IntArray  # (d,), k runs from −highest to highest
 
     @classmethod
-    def of(cls, spectrum: Spectrum, low: FloatArray, high: FloatArray, tolerance: float) -> Grid:
-        """For rows between two corners."""
-        sides = high - low + spectrum.reach(tolerance)
-        modes = mode_counts(spectrum, sides, tolerance)
-        axes = [2 * np.pi / side * np.arange(-(m // 2), m - m // 2) for side, m in zip(sides, modes, strict=True)]
-        squared = sum(np.meshgrid(*[axis**2 for axis in axes], indexing="ij", sparse=True))
-        density = spectrum.density(np.asarray(squared, dtype=float))
-        return cls((low + high) / 2, sides, modes, density / np.prod(sides))
+    def of(cls, gamma: float, rows: FloatArray, tolerance: float) -> Grid:
+        """Of as many modes as the tolerance asks for."""
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        sides = high - low + reach_of(gamma, tolerance)
+        cutoff = 2 * np.sqrt(-np.log(tolerance) * gamma)
+        highest = np.ceil(sides * cutoff / (2 * np.pi))
+        modes = np.prod(2 * highest + 1)
+        if modes > MOST_MODES:
+            raise GridError(
+                f"gram='fourier' would need a grid of {modes:.2g} modes, at most {MOST_MODES}: rows spread too far for "
+                f"this bandwidth; use gram='tiled' (exact) or gram='nystroem', or lower gamma."
+            )
+        return cls((low + high) / 2, sides, highest.astype(int))
 
-    def points(self, rows: FloatArray, dtype: np.dtype[Any]) -> list[FloatArray]:
-        """Coordinates as angles, one array a column."""
-        angles = (rows - self.middle) * (2 * np.pi / self.sides)
-        return [np.ascontiguousarray(column, dtype=dtype) for column in angles.T]
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """How many in every column."""
+        return tuple((2 * self.highest + 1).tolist())
 
-
-def count_modes(spectrum: Spectrum, extent: FloatArray, tolerance: float) -> float:
-    """Modes of a box of some extent, all in all."""
-    sides = extent + spectrum.reach(tolerance)
-    return float(np.prod(np.asarray(mode_counts(spectrum, sides, tolerance), dtype=float)))
-
-
-def mode_counts(spectrum: Spectrum, sides: FloatArray, tolerance: float) -> tuple[int, ...]:
-    """Modes of every column: odd, so that they lie symmetrically."""
-    cutoff = spectrum.cutoff(tolerance)
-    return tuple(2 * int(np.ceil(side * cutoff / (2 * np.pi))) + 1 for side in sides)
+    def coefficients(self, gamma: float) -> FloatArray:
+        """c, of the shape of the modes."""
+        steps = [np.arange(-m, m + 1) * (2 * np.pi / side) for m, side in zip(self.highest, self.sides, strict=True)]
+        squared = sum(np.meshgrid(*[omega**2 for omega in steps], indexing="ij", sparse=True))
+        return density(gamma, len(self.sides), np.asarray(squared)) / np.prod(self.sides)
 
 
 class _Transform:
-    """F and F* of one grid between two sets of points, one thread each: bits do not depend on how many there are."""
+    """diag(c), F and F* of the rows of one box, one thread each: bits do not depend on how many there are."""
 
-    def __init__(self, grid: Grid, sources: FloatArray, targets: FloatArray, dtype: np.dtype[Any], tolerance: float):
+    def __init__(self, grid: Grid, gamma: float, rows: FloatArray, dtype: np.dtype[Any], tolerance: float) -> None:
         self.finufft = load_finufft()
-        self.grid, self.dtype, self.tolerance = grid, np.dtype(dtype), tolerance
-        self.complex = "complex64" if self.dtype == np.float32 else "complex128"
-        self._from = grid.points(sources, self.dtype)
-        self._to = self._from if targets is sources else grid.points(targets, self.dtype)
-        self._coefficients = grid.coefficients.astype(self.dtype)
+        self.modes, self.tolerance = grid.modes, tolerance
+        self.complex = "complex64" if dtype == np.float32 else "complex128"
+        self._coefficients = grid.coefficients(gamma).astype(dtype)
+        angles = (rows - grid.middle) * (2 * np.pi / grid.sides)
+        self._points = [np.ascontiguousarray(column, dtype=dtype) for column in angles.T]
         self._plans: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
-    def _plan(self, kind: int, sign: int, points: list[FloatArray]) -> Any:
-        plan = self.finufft.Plan(kind, self.grid.modes, 1, self.tolerance, sign, self.complex, nthreads=1, modeord=0)
-        plan.setpts(*points)
+    def _plan(self, kind: int, sign: int) -> Any:
+        plan = self.finufft.Plan(kind, self.modes, 1, self.tolerance, sign, self.complex, nthreads=1, modeord=0)
+        plan.setpts(*self._points)
         return plan
 
     def multiply(self, V: FloatArray) -> tuple[FloatArray, ...]:
@@ -162,7 +147,7 @@ class _Transform:
         try:
             there, back = self._plans.get_nowait()
         except Empty:
-            there, back = self._plan(1, -1, self._from), self._plan(2, 1, self._to)
+            there, back = self._plan(1, -1), self._plan(2, 1)
         strengths = np.zeros(len(V), dtype=self.complex)
         strengths.real = V[:, 0]
         if V.shape[1] > 1:
@@ -177,50 +162,35 @@ class _Transform:
 class _Boxes:
     """Rows in boxes between which the kernel is below the tolerance. Boxes of few rows have no grid."""
 
-    def __init__(self, kernel: Kernel, rows: FloatArray, dtype: DTypeLike, tolerance: float) -> None:
-        self.kernel, self.rows, self.dtype, self.tolerance = kernel, rows, np.dtype(dtype), tolerance
-        self.spectrum = spectrum_of(kernel, rows.shape[1])
-        members = far_apart(rows, self.spectrum.reach(tolerance))
+    def __init__(
+        self, kernel: Kernel, rows: FloatArray, dtype: DTypeLike, tolerance: float, n_jobs: int | None
+    ) -> None:
+        self.n_jobs, gamma = n_jobs, gamma_of(kernel, rows.shape[1])
+        members = far_apart(rows, reach_of(gamma, tolerance))
         large = [some for some in members if len(some) > FEW_ROWS]
         self.large = [slice(None) if len(some) == len(rows) else some for some in large]  # all of them without a copy
-        self._few = members[len(large) :]
-        self._transforms: list[_Transform] = []
+        grids = [Grid.of(gamma, rows[some], tolerance) for some in self.large]
+        modes = max((int(np.prod(grid.modes)) for grid in grids), default=1)
+        require_memory(
+            fourier_bytes(len(rows), rows.shape[1], 2, modes, count_threads(n_jobs)),
+            f"gram='fourier' for {len(rows)} distinct rows",
+            "use gram='nystroem'.",
+        )
+        self._transforms = [
+            _Transform(grid, gamma, rows[some], np.dtype(dtype), tolerance)
+            for grid, some in zip(grids, self.large, strict=True)
+        ]
+        few = members[len(large) :]
+        self.few = np.concatenate([np.empty(0, dtype=np.intp), *few])
+        near = [rows[some] - rows[some[0]] for some in few]  # far away, digits would be lost
+        blocks = [kernel.block(some, some) for some in near]
+        self._among_few = sparse.block_diag(blocks, format="csr") if blocks else None
 
-    def checked_modes(self) -> int:
-        """Modes of the largest box, if a grid can have so many."""
-        extents = [np.ptp(self.rows[some], axis=0) for some in self.large]
-        modes = max((count_modes(self.spectrum, extent, self.tolerance) for extent in extents), default=1)
-        if modes > MOST_MODES:
-            raise GridError(
-                f"gram='fourier' would need a grid of {modes:.2g} modes, at most {MOST_MODES}: rows spread too far for "
-                f"this bandwidth; use gram='tiled' (exact) or gram='nystroem', or lower gamma."
-            )
-        return int(modes)
-
-    @cached_property
-    def few(self) -> IntArray:
-        """The rows of boxes without a grid, box by box."""
-        return np.concatenate([np.empty(0, dtype=np.intp), *self._few])
-
-    @cached_property
-    def _among_few(self) -> Any:
-        """K among them: a sparse matrix of blocks."""
-        sizes = [len(some) for some in self._few]
-        alone = sizes.index(1) if 1 in sizes else len(sizes)  # the boxes are sorted by size
-        near = [self.rows[some] - self.rows[some[0]] for some in self._few[:alone]]  # far away, digits would be lost
-        blocks = [self.kernel.block(rows, rows) for rows in near]
-        own = sparse.diags_array(self.kernel.diagonal(self.rows[self.few[sum(sizes[:alone]) :]]))
-        return sparse.block_diag([*blocks, own], format="csr")
-
-    def multiply(self, V: FloatArray, n_jobs: int | None, tick: Tick | None) -> FloatArray:
+    def multiply(self, V: FloatArray, tick: Tick | None = None) -> FloatArray:
         """K V."""
         out = np.zeros(V.shape, order="F")
-        if len(self.few):
+        if self._among_few is not None:
             out[self.few] = self._among_few @ V[self.few]
-        for some in self.large[len(self._transforms) :]:
-            rows = self.rows[some]
-            grid = Grid.of(self.spectrum, rows.min(axis=0), rows.max(axis=0), self.tolerance)
-            self._transforms.append(_Transform(grid, rows, rows, self.dtype, self.tolerance))
         tasks = list(product(range(len(self.large)), range(0, V.shape[1], 2)))
 
         def work(task: int, pulse: Pulse) -> None:
@@ -230,50 +200,8 @@ class _Boxes:
                 out[some, j] = column
             pulse()
 
-        run_groups(work, len(tasks), n_jobs=n_jobs, total=max(len(tasks), 1), tick=tick)
+        run_groups(work, len(tasks), n_jobs=self.n_jobs, total=max(len(tasks), 1), tick=tick)
         return out
-
-    def multiply_new(self, Y: FloatArray, V: FloatArray, n_jobs: int | None) -> FloatArray:
-        """κ(Y, X) V: every new row meets the boxes that it can reach."""
-        out = np.zeros((len(Y), V.shape[1]), order="F")
-        reach = self.spectrum.reach(self.tolerance)
-        if len(self.few):
-            tree = KDTree(self.rows[self.few])
-            near = np.isfinite(tree.query(Y, distance_upper_bound=reach, workers=count_threads(n_jobs))[0])
-            self._add_direct(out, np.flatnonzero(near), Y, self.few, V, n_jobs)
-        for some in self.large:
-            rows = self.rows[some]
-            low, high = rows.min(axis=0), rows.max(axis=0)
-            near = np.flatnonzero(((low - reach <= Y) & (high + reach >= Y)).all(axis=1))
-            if float(len(near)) * len(rows) <= DIRECT_PAIRS:
-                self._add_direct(out, near, Y, some, V, n_jobs)
-                continue
-            inside = Y[near]
-            low, high = np.minimum(low, inside.min(axis=0)), np.maximum(high, inside.max(axis=0))
-            grid = Grid.of(self.spectrum, low, high, self.tolerance)
-            transform = _Transform(grid, rows, inside, self.dtype, self.tolerance)
-            self._add_by_grid(out, near, transform, V[some], n_jobs)
-        return out
-
-    def _add_by_grid(
-        self, out: FloatArray, near: IntArray, transform: _Transform, V: FloatArray, n_jobs: int | None
-    ) -> None:
-        """Add the products of some new rows with the training rows of a box."""
-
-        def work(task: int, pulse: Pulse) -> None:
-            for j, column in enumerate(transform.multiply(V[:, 2 * task : 2 * task + 2]), 2 * task):
-                out[near, j] += column
-            pulse()
-
-        run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
-
-    def _add_direct(
-        self, out: FloatArray, near: IntArray, Y: FloatArray, some: IntArray | slice, V: FloatArray, n_jobs: int | None
-    ) -> None:
-        """Add the products of some new rows with some training rows, pair by pair."""
-        if len(near):
-            held = HeldRows(self.kernel, self.rows[some], np.float64)
-            out[near] += held.cross(Y[near], n_jobs).matmat(V[some])
 
 
 def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
@@ -320,37 +248,51 @@ class ProductError:
         return {"product": self.product, "n_rows": self.n_rows}
 
 
+@dataclass(frozen=True)
 class FourierRows:
-    """The training rows as a model keeps them, their weights, and the lowest degree: the error is known down to it."""
+    """The training rows as a model keeps them."""
 
-    def __init__(
-        self, held: HeldRows, dtype: np.dtype[Any], tolerance: float, lowest: float, weights: FloatArray
-    ) -> None:
-        self.held, self.dtype, self.tolerance = held, dtype, tolerance
-        self.lowest, self.weights, self.rows = lowest, weights, held.rows
+    held: HeldRows
+    dtype: np.dtype[Any]
+    tolerance: float
+    weights: FloatArray  # (n,)
+    lowest: float
+    """The least degree, with these weights: the error is known down to it."""
+
+    @property
+    def rows(self) -> Rows:
+        return self.held.rows
 
     def hold(self, Y: Rows) -> Rows:
         return self.held.hold(Y)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
-        """New rows against these: one by one if they are few, else through grids."""
-        if float(Y.shape[0]) * self.rows.shape[0] <= DIRECT_PAIRS:
-            return self.held.cross(Y, n_jobs)
-        return self.by_grid(Y, n_jobs)
+        """New rows against these: one by one if they are few or no grid holds them, else through grids."""
+        if float(Y.shape[0]) * self.rows.shape[0] > DIRECT_PAIRS:
+            try:
+                return self.by_grid(Y, n_jobs)
+            except GridError:
+                pass
+        return self.held.cross(Y, n_jobs)
 
     def by_grid(self, Y: Rows, n_jobs: int | None) -> CrossGram:
-        """Through grids, but for rows of far lower degree than any training row: a grid's error is too large there."""
-        rows = np.asarray(self.hold(Y))
-        boxes = _Boxes(self.held.kernel, np.asarray(self.rows), self.dtype, self.tolerance)
+        """κ(Y, X) V as the last rows of K of all rows, times V with zeros below it.
+
+        A grid's error is too large for rows of far lower degree than any training row: these are computed one by one.
+        """
+        n, new = self.rows.shape[0], np.asarray(self.hold(Y))
+        boxes = _Boxes(self.held.kernel, np.concatenate([self.rows, new]), self.dtype, self.tolerance, n_jobs)
 
         def matmat(V: FloatArray) -> FloatArray:
-            found = boxes.multiply_new(rows, np.column_stack([self.weights, V]), n_jobs)
+            given = np.zeros((n + len(new), 1 + V.shape[1]))
+            given[:n] = np.column_stack([self.weights, V])
+            found = boxes.multiply(given)[n:]
             out, weak = found[:, 1:], np.flatnonzero(found[:, 0] < FAINTER * self.lowest)
             if len(weak):
                 out[weak] = self.held.cross(Y[weak], n_jobs).matmat(V)
             return out
 
-        return Cross(matmat, lambda: self.held.kernel.diagonal(rows))
+        return Cross(matmat, lambda: self.held.kernel.diagonal(new))
 
 
 class FourierGram(ComputedGram):
@@ -371,7 +313,7 @@ class FourierGram(ComputedGram):
         rows = X.toarray() if sparse.issparse(X) else X
         super().__init__(kernel, rows, dtype=np.float64, n_jobs=n_jobs, tick=tick)
         self._finer = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
-        self._set(*self._finer.pop(0))
+        self._set_precision()
         self._settle(np.ones(self.n))
 
     def weigh(self, weights: FloatArray) -> None:
@@ -381,55 +323,40 @@ class FourierGram(ComputedGram):
 
     def _settle(self, weights: FloatArray) -> None:
         """Go to finer precisions until the error is what is promised."""
-        self._weights = weights
-        while not (found := self._measure()).product <= TARGET:
+        while not (found := self._measure(weights)).product <= TARGET:
             if not self._finer:
                 raise GridError(
                     f"gram='fourier' has {found}, above the {TARGET:g} that it promises: use gram='tiled' (exact) or "
                     "gram='nystroem'."
                 )
-            self._set(*self._finer.pop(0))
+            self._set_precision()
         self.error = found
         self.noise = max(found.product, float(np.finfo(self.dtype).eps))
 
-    def _set(self, dtype: DTypeLike, tolerance: float) -> None:
-        self.dtype, self.tolerance = np.dtype(dtype), tolerance
-        self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, tolerance)
-        modes = self._boxes.checked_modes()
-        require_memory(
-            fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs)),
-            f"gram='fourier' for {self.n} distinct rows",
-            "use gram='nystroem'.",
-        )
+    def _set_precision(self) -> None:
+        """Take the next precision, and make grids for it."""
+        dtype, self.tolerance = self._finer.pop(0)
+        self.dtype = np.dtype(dtype)
+        self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, self.tolerance, self.n_jobs)
 
-    def _measure(self) -> ProductError:
+    def _measure(self, weights: FloatArray) -> ProductError:
         """Products with weights and with random signs, against exact ones, on rows of low degree and on others."""
         random = np.random.RandomState(0)
-        V = np.column_stack([self._weights, self._weights * (2.0 * random.randint(0, 2, self.n) - 1)])
+        V = np.column_stack([weights, weights * (2.0 * random.randint(0, 2, self.n) - 1)])
         found = self.matmat(V)
-        self._lowest = float(found[:, 0].min())
+        self._kept = FourierRows(self.held, self.dtype, self.tolerance, weights, float(found[:, 0].min()))
         low = np.argpartition(found[:, 0], min(MEASURED, self.n) - 1)[:MEASURED]
         chosen = np.unique(np.concatenate([low, random.randint(0, self.n, MEASURED)]))
-        rows, origin = np.asarray(self.held.rows), np.zeros((1, self.held.rows.shape[1]))
-
-        def work(i: int, pulse: Pulse) -> FloatArray:
-            total = np.zeros(2)
-            for top in range(0, self.n, PANEL_ROWS):
-                some = slice(top, top + PANEL_ROWS)
-                # With the row for the origin no digits are lost, however far away it is.
-                total += (self.kernel.block(origin, rows[some] - rows[chosen[i]]) @ V[some])[0]
-                pulse()
-            return total
-
-        true = np.stack(run_groups(work, len(chosen), n_jobs=self.n_jobs))
+        direct = DirectRBF(gamma_of(self.kernel, self.held.rows.shape[1]))
+        true = HeldRows(direct, self.held.rows, np.float64).cross(self.held.rows[chosen], self.n_jobs).matmat(V)
         errors = np.abs(found[chosen] - true) / np.abs(true[:, :1])
         return ProductError(float(errors.max(initial=0.0)), len(chosen))
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)
+        return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.tick)
 
     def training(self) -> FourierRows:
-        return FourierRows(self.held, self.dtype, self.tolerance, self._lowest, self._weights)
+        return self._kept
 
 
 def fourier_bytes(n: int, d: int, columns: int, modes: int, threads: int) -> int:
