@@ -12,7 +12,6 @@ from biclique.features.maps import (
     FourierMap,
     NystroemMap,
     SketchMap,
-    _panel_rows,
     check_features,
     column_sums,
     exact_columns,
@@ -293,26 +292,21 @@ def test_sums_do_not_depend_on_the_blocks(size):
     np.testing.assert_allclose(cut, sums, rtol=5e-8)
 
 
-def test_sums_of_many_rows_are_products_of_short_panels(monkeypatch):
+def test_sums_of_many_rows_are_products_of_short_blocks(monkeypatch):
     """The rounding of float32 products of L rows is about eps L/√n of the sum over n rows."""
     X = np.random.RandomState(0).normal(size=(6000, 5)).astype(np.float32) + 3
     feature_map = NystroemMap(RBF(0.1), X[:200])
     C = feature_map.columns(X).astype(float)
     expected = C.T @ C
+    monkeypatch.setattr("biclique.features.maps.BLOCK_ENTRIES", 0)
     errors = {}
-    for few, panel in ((2**15, 1), (0, 1), (0, 6000)):  # in float64; in panels of about √n = 77 rows; of 2,621, a block
+    for few, rows in ((2**15, 64), (0, 64), (0, 6000)):  # in float64; in blocks of about √n = 77 rows; at once
         monkeypatch.setattr("biclique.features.maps.PRECISE_ROWS", few)
-        monkeypatch.setattr("biclique.features.maps.LEAST_PANEL", panel)
-        errors[few, panel] = np.abs(weighted_gram(feature_map, X, ones) / expected - 1).max()
-    assert errors[2**15, 1] < 1e-12
-    assert 1e-12 < errors[0, 1] < np.finfo(np.float32).eps
-    assert errors[0, 6000] > 3 * errors[0, 1]
-
-
-def test_a_panel_follows_from_all_rows_not_from_a_block():
-    for n_rows, expected in ((1000, 0), (2**15 - 1, 0), (2**15, 256), (10**5, 316), (10**6, 1000)):
-        assert _panel_rows(300, n_rows) == expected
-    assert _panel_rows(PRECISE_SIZE, 10**6) == 0
+        monkeypatch.setattr("biclique.features.maps.LEAST_ROWS", rows)
+        errors[few, rows] = np.abs(weighted_gram(feature_map, X, ones) / expected - 1).max()
+    assert errors[2**15, 64] < 1e-12
+    assert 1e-12 < errors[0, 64] < np.finfo(np.float32).eps
+    assert errors[0, 6000] > 3 * errors[0, 64]
 
 
 def test_large_coefficients_that_cancel_keep_the_digits_of_the_columns():

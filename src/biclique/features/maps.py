@@ -8,7 +8,7 @@ device (tensors) give columns there; what a map consists of is drawn and kept on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import lru_cache, partial, reduce
@@ -24,8 +24,8 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
-from biclique.kernels.held import HeldRows, in_range
-from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle
+from biclique.kernels.held import HeldRows, in_range, turned
+from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle, squared_norms
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
 from biclique.runtime.threads import Pulse, Result, Tick, run_groups, run_panels
@@ -63,9 +63,7 @@ class FeatureMap(ABC):
     @classmethod
     def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> FeatureMap:
         """The map of a kernel, with ``size`` columns if it has a choice; ``how`` is ``random`` and ``dtype``."""
-        make: Any = cls
-        made: FeatureMap = make(kernel, pool, size, **how)
-        return made
+        return cls(kernel, pool, size, **how)  # type: ignore[call-arg]
 
     @abstractmethod
     def columns(self, X: Rows) -> FloatArray:
@@ -112,17 +110,10 @@ class FourierMap(FeatureMap):
         self.frequencies: FloatArray = np.ascontiguousarray(frequencies.T, dtype=self.dtype)  # (d, p/2)
 
     def columns(self, X: Rows) -> FloatArray:
-        half = self.size // 2
-        if not on_host(X):
-            there = as_dtype(float64(X) - moved(self.offset, X), self.dtype) @ moved(self.frequencies, X)
-            xp = namespace(X)
-            return xp.concatenate([xp.cos(there), xp.sin(there)], axis=1).mul_(float(np.sqrt(1 / half)))  # type: ignore[no-any-return]
-        rows = np.subtract(_dense(X), self.offset, dtype=np.float64).astype(self.dtype)
-        phases = rows @ self.frequencies
-        out = np.empty((rows.shape[0], self.size), dtype=self.dtype)
-        np.cos(phases, out=out[:, :half])
-        np.sin(phases, out=out[:, half:])
-        out *= self.dtype.type(np.sqrt(1 / half))
+        phases = as_dtype(float64(_dense(X)) - moved(self.offset, X), self.dtype) @ moved(self.frequencies, X)
+        xp = namespace(X)
+        out: FloatArray = xp.concatenate([xp.cos(phases), xp.sin(phases)], axis=1)
+        out *= float(np.sqrt(2 / self.size))
         return out
 
 
@@ -169,10 +160,9 @@ class ExactMap(FeatureMap):
         form = self.kernel.form
         if form is not None and form.function == "power":
             return _weighted_monomials(form, _dense(rows))
-        left = self.kernel.left(rows) if isinstance(self.kernel, InnerProductKernel) else rows
-        if on_host(left):
-            return np.array(_dense(left))
-        return namespace(left).clone(left)  # type: ignore[no-any-return]
+        if isinstance(self.kernel, InnerProductKernel):
+            return 1.0 * _dense(self.kernel.left(rows))
+        return 1.0 * _dense(rows)  # a fresh array
 
 
 def exact_columns(kernel: Kernel, n_columns: int) -> int | None:
@@ -188,9 +178,10 @@ def exact_columns(kernel: Kernel, n_columns: int) -> int | None:
 def _weighted_monomials(form: Form, X: FloatArray) -> FloatArray:
     """(γ⟨x, y⟩ + c)^q = Σ_a (q choose a) Π_l (γ x_l y_l)^(a_l) c^(a_0): the roots of its terms, in d + 1 variables."""
     factors, scales = _monomials(X.shape[1], int(form.degree))
-    constant = _as_rows(full((X.shape[0], 1), float(np.sqrt(form.coef0)), X), X)
-    variables = namespace(X).concatenate([constant, float(np.sqrt(form.gamma)) * X], axis=1)
-    out = variables[:, moved(factors[0], X)] * _as_rows(scales, X)
+    xp = namespace(X)
+    constant = xp.ones_like(X[:, :1]) * float(np.sqrt(form.coef0))
+    variables = xp.concatenate([constant, float(np.sqrt(form.gamma)) * X], axis=1)
+    out = xp.asarray(moved(scales, X), dtype=X.dtype) * variables[:, moved(factors[0], X)]
     for factor in factors[1:]:
         out *= variables[:, moved(factor, X)]
     return out  # type: ignore[no-any-return]
@@ -203,11 +194,6 @@ def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
     counts = [np.unique(m, return_counts=True)[1].tolist() for m in monomials]
     scales = np.sqrt([factorial(degree) / np.prod([factorial(c) for c in cs]) for cs in counts])
     return np.array(monomials).T.copy(), scales
-
-
-def _as_rows(values: FloatArray, X: Rows) -> Any:
-    """Values in the precision of the rows, on their device."""
-    return namespace(X).asarray(moved(values, X), dtype=X.dtype)
 
 
 class SketchMap(FeatureMap):
@@ -313,7 +299,6 @@ class NystroemMap(FeatureMap):
         kept = values > least
         self.n_negative, self.lowest = int((values < -least).sum()), float(values[0] / max(values[-1], 1e-300))
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
-        self._right: Rows | None = None  # r(Z)ᵀ of a kernel of an inner product, made when it is needed
 
     @classmethod
     def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> NystroemMap:
@@ -324,25 +309,21 @@ class NystroemMap(FeatureMap):
 
     def for_rows(self) -> NystroemMap:
         light = copy(self)
-        light._root, light._right = self._root[:0], None
+        light._root = self._root[:0]
         return light
 
     def columns(self, X: Rows) -> FloatArray:
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
-        if not isinstance(self.kernel, InnerProductKernel):
-            if not on_host(X):
-                raise ParameterError(
-                    f"landmarks on a device need a kernel of an inner product, not {self.kernel.name!r}: hold the rows "
-                    "on the host."
-                )
-            return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
-        if self._right is None:
-            right = self.kernel.right(self.held.rows)
-            self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
-        # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
-        left = self.kernel.left(rows)
-        inner = dense_product(left, self._right) if on_host(X) else left @ moved(self._right, rows)
-        return self.kernel.finish(inner)
+        if isinstance(self.kernel, InnerProductKernel):
+            # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
+            left, right = self.kernel.left(rows), turned(self.kernel.right(self.held.rows))
+            return self.kernel.finish(dense_product(left, right) if on_host(X) else left @ moved(right, rows))
+        if not on_host(X):
+            raise ParameterError(
+                f"landmarks on a device need a kernel of an inner product, not {self.kernel.name!r}: hold the rows "
+                "on the host."
+            )
+        return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
 
     @property
     def rank(self) -> int:
@@ -383,8 +364,8 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 # Passes over the rows of a feature map: sums and products, nothing of size n × p kept
 
 
-BLOCK_ENTRIES = 2**19
-"""Entries of c(X) that are computed at once: a float32 block of 2 MiB, which stays in a core's cache."""
+BLOCK_ENTRIES = 2**17
+"""Entries of c(X) that are computed at once: a float32 block of half a MiB, which stays in a core's cache."""
 
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
@@ -398,11 +379,8 @@ PRECISE_SIZE = 128
 PRECISE_ROWS = 2**15
 """The same for matrices of fewer rows than this."""
 
-LEAST_PANEL = 256
-"""Rows of the shortest product in float32: each is followed by p × p additions in float64."""
-
-PANEL_ENTRIES = 2**16
-"""Entries of c(X) that become float64 at once: 512 KiB, which stay in a core's cache."""
+LEAST_ROWS = 256
+"""Rows of the smallest block: each is followed by p × p additions in float64."""
 
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
@@ -413,82 +391,30 @@ def block_starts(feature_map: FeatureMap, X: Rows) -> range:
     if feature_map.is_sparse:
         return range(0, X.shape[0], SPARSE_ROWS if on_host(X) else DEVICE_ENTRIES // 64)
     entries = BLOCK_ENTRIES if on_host(X) else DEVICE_ENTRIES
-    return range(0, X.shape[0], max(entries // feature_map.size, 64))
+    return range(0, X.shape[0], max(entries // feature_map.size, LEAST_ROWS))
 
 
-def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
-    """Values in the map's precision, on the device of the rows."""
-    if on_host(X) or feature_map.is_sparse:
-        return np.ascontiguousarray(values, dtype=feature_map.dtype)
-    return as_dtype(moved(values, X), feature_map.dtype)
+def _stays(feature_map: FeatureMap, X: Rows) -> bool:
+    """Whether columns of these rows are on the host."""
+    return feature_map.is_sparse or on_host(X)
 
 
 def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
-    """What columns are multiplied with: in float64 on the host, in the map's precision on a device."""
-    here = feature_map.is_sparse or on_host(X)
-    return np.ascontiguousarray(values, dtype=np.float64) if here else _placed(values, feature_map, X)
+    """What columns are multiplied with: in float64 on the host, in the map's precision on a device.
+
+    It may have large entries whose products cancel: float32 would not do, even if columns have no more digits.
+    """
+    return float64(values) if _stays(feature_map, X) else as_dtype(moved(values, X), feature_map.dtype)
 
 
-def _precise_panels(columns: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Columns in float64, a few rows at a time, with their places. Each panel is written over by the next."""
-    step = max(PANEL_ENTRIES // columns.shape[1], 16)
-    room = np.empty((min(step, columns.shape[0]), columns.shape[1]))
-    for top in range(0, columns.shape[0], step):
-        panel = room[: min(step, columns.shape[0] - top)]
-        np.copyto(panel, columns[top : top + step])
-        yield slice(top, top + step), panel
-
-
-def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
-    """C Q in float64. Q may have large entries whose products cancel: float32 would not do, even if C has no more."""
-    if sparse.issparse(columns):
-        return np.asarray(columns @ Q)
-    if not on_host(columns):
-        return float64(columns @ Q)
-    out = np.empty((columns.shape[0], Q.shape[1]))
-    for place, panel in _precise_panels(columns):
-        np.matmul(panel, Q, out=out[place])
-    return out
+def _precise(columns: FloatArray) -> FloatArray:
+    """Columns as they are multiplied: dense ones in float64 on the host."""
+    return columns if sparse.issparse(columns) or not on_host(columns) else float64(columns)
 
 
 def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
     """|C| sizes, shape (m,), products in the precision of C."""
     return float64(abs(columns) @ sizes)
-
-
-def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray) -> None:
-    """Add Cᵀ V to a sum in float64."""
-    if sparse.issparse(columns) or not on_host(columns):
-        total += columns.T @ V
-        return
-    for place, panel in _precise_panels(columns):
-        total += panel.T @ V[place]
-
-
-def _panel_rows(n_columns: int, n_rows: int) -> int:
-    """Rows whose products may be added up in float32, of ``n_rows`` in all; 0 if none.
-
-    A product of L rows rounds by at most eps √L as a share of itself, and the errors of n/L products average out:
-    eps L/√n as a share of their sum, so that L near √n leaves eps.
-    """
-    return 0 if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS else max(LEAST_PANEL, int(np.sqrt(n_rows)))
-
-
-def _add_gram(total: FloatArray, columns: FloatArray, n_rows: int) -> None:
-    """Add CᵀC to a sum over ``n_rows`` rows in float64: on the host in panels of rows, as ``_panel_rows`` says."""
-    count = columns.shape[0]
-    panel = _panel_rows(columns.shape[1], n_rows) if on_host(columns) else count
-    if panel == 0:
-        columns, panel = float64(columns), count
-    panel = -(-count // max(count // max(panel, 1), 1))  # of equal lengths, at most twice as long
-    for top in range(0, count, panel):
-        rows = columns[top : top + panel]
-        total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
-
-
-def _jobs(X: Rows, n_jobs: int | None) -> int | None:
-    """Threads of a pass: one if a device does the work."""
-    return n_jobs if on_host(X) else 1
 
 
 def _digits(X: Rows) -> AbstractContextManager[None]:
@@ -506,7 +432,7 @@ def column_sums(
     V = _factor(V, feature_map, X)
 
     def add(total: FloatArray, columns: FloatArray, place: slice) -> FloatArray:
-        _add_sums(total, columns, V[place])
+        total += _precise(columns).T @ V[place]
         return total
 
     start = partial(full, (feature_map.size, V.shape[1]), 0.0, X)
@@ -525,32 +451,32 @@ def weighted_gram(
     """Σ_x ω(x) (c(x) − a)(c(x) − a)ᵀ, shape (p, p), in float64; a is the ``centre``, zero if None.
 
     ``weigh`` gives √ω of a block from its columns and place. ``n_rows`` is the number of all rows of the sum, if X has
-    only some of them. Products of many rows are in the map's precision, and short (``_panel_rows``): their rounding is
-    a share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
+    only some of them. The product of a block of many rows is in the map's precision. L rows of it round by eps √L as a
+    share of themselves, and the errors of n/L blocks average out: eps L/√n of their sum, which is near eps. This is a
+    share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
     the host, wherever the rows lie. Those of sparse columns are a CSR matrix, and have no centre.
     """
+    p, dtype = feature_map.size, feature_map.dtype
+    start: Callable[[], Any] = partial(full, (p, p), 0.0, X)
     if feature_map.is_sparse:
+        start = partial(sparse.csr_array, (p, p))
+    middle = None if centre is None or feature_map.is_sparse else as_dtype(moved(centre, X), dtype)
+    precise = p <= PRECISE_SIZE or (n_rows or X.shape[0]) < PRECISE_ROWS
 
-        def add_sparse(total: Any, columns: Any, place: slice) -> Any:
-            entries = columns.data * np.repeat(weigh(columns, place), np.diff(columns.indptr))
-            scaled = sparse.csr_array((entries, columns.indices, columns.indptr), columns.shape)
-            gram = sparse.csr_array(scaled.T @ scaled)
-            return total + gram if total.nnz else gram
-
-        size = feature_map.size
-        found: FloatArray = sum_blocks(feature_map, X, lambda: sparse.csr_array((size, size)), add_sparse, n_jobs)
-        return found
-    middle = None if centre is None else _placed(centre, feature_map, X)
-
-    def add(total: FloatArray, columns: FloatArray, place: slice) -> FloatArray:
-        roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
+    def add(total: Any, columns: Any, place: slice) -> Any:
+        roots = weigh(columns, place)
+        if sparse.issparse(columns):
+            columns = sparse.dia_array((roots[None, :], [0]), shape=(len(roots),) * 2) @ columns
+            return total + columns.T @ columns
         if middle is not None:
             columns -= middle
-        columns *= roots
-        _add_gram(total, columns, n_rows or X.shape[0])
+        columns *= as_dtype(roots[:, None], dtype)
+        rows = _precise(columns) if precise else columns
+        total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
         return total
 
-    return to_host(sum_blocks(feature_map, X, partial(full, (feature_map.size,) * 2, 0.0, X), add, n_jobs))
+    found = sum_blocks(feature_map, X, start, add, n_jobs)
+    return to_host(found) if not feature_map.is_sparse else found
 
 
 def sum_blocks(
@@ -561,7 +487,7 @@ def sum_blocks(
     n_jobs: int | None,
     tick: Tick | None = None,
 ) -> Any:
-    """A sum over the rows, in an order that does not depend on the threads.
+    """A sum over the rows, in an order that does not depend on the threads; one thread if a device does the work.
 
     ``add`` adds a block to a partial sum, given the block's columns and place, and returns the new sum. It may change
     the sum it is given, which ``start`` makes. Partial sums are added with ``+=``.
@@ -576,9 +502,9 @@ def sum_blocks(
             pulse()
         return total
 
-    groups = min(GROUPS, max(len(starts), 1))
+    groups, jobs = min(GROUPS, max(len(starts), 1)), n_jobs if on_host(X) else 1
     with _digits(X):
-        return reduce(iadd, run_groups(work, groups, n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
+        return reduce(iadd, run_groups(work, groups, n_jobs=jobs, total=len(starts), tick=tick))
 
 
 def map_rows(
@@ -595,16 +521,17 @@ def map_rows(
     With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
     """
     Q = _factor(Q, feature_map, X)
-    sizes = None if sizes is None else _placed(sizes, feature_map, X)
+    if sizes is not None:
+        sizes = as_dtype(sizes if _stays(feature_map, X) else moved(sizes, X), feature_map.dtype)
 
     def work(place: slice) -> Result:
         columns = feature_map.columns(X[place])
-        if sizes is None:
-            return finish(_product(columns, Q))
-        return finish(_product(columns, Q), absolute_product(columns, sizes))
+        product = float64(_precise(columns) @ Q)
+        return finish(product) if sizes is None else finish(product, absolute_product(columns, sizes))
 
+    step, jobs = block_starts(feature_map, X).step, n_jobs if on_host(X) else 1
     with _digits(X):
-        return run_panels(work, X.shape[0], block_starts(feature_map, X).step, n_jobs=_jobs(X, n_jobs))
+        return run_panels(work, X.shape[0], step, n_jobs=jobs)
 
 
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
@@ -620,9 +547,6 @@ def stacked(blocks: list[FloatArray], empty: tuple[int, ...], X: Rows) -> FloatA
 def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
     """|φ(x)|² of every row, shape (n,)."""
     if feature_map.is_sparse:
-        columns: Any = feature_map.columns(X)
-        return np.asarray(columns.power(2).sum(axis=1)).ravel()
+        return squared_norms(feature_map.columns(X))
     root = feature_map.lift(np.eye(feature_map.rank))
-    xp = namespace(X)
-    blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
-    return stacked(blocks, (0,), X)
+    return stacked(map_rows(feature_map, X, root, squared_norms, n_jobs=n_jobs), (0,), X)

@@ -69,9 +69,7 @@ class HeldRows:
         """These rows as factors of a matrix product; None unless κ is a function of an inner product."""
         if not isinstance(self.kernel, InnerProductKernel):
             return None
-        right = self.kernel.right(self.rows)
-        turned = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
-        return Sides(self.kernel.left(self.rows), turned, self.kernel.finish)
+        return Sides(self.kernel.left(self.rows), turned(self.kernel.right(self.rows)), self.kernel.finish)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
         """κ(y, x) of new rows against these."""
@@ -106,6 +104,11 @@ class KernelCross:
 
     def diagonal(self) -> FloatArray:
         return self.held.kernel.diagonal(self.rows)
+
+
+def turned(X: Rows) -> Rows:
+    """Xᵀ, stored row by row: products with it round in the same way for every number of rows."""
+    return X.T.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X.T)
 
 
 def in_range(kernel: Kernel, X: Rows) -> Rows:
