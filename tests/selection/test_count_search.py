@@ -15,7 +15,7 @@ from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
-from biclique.selection.count_search import CountSearch, choose_count, curve, random_halves
+from biclique.selection.count_search import WHOLE, all_curves, choose_count, compared, random_halves
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
 
@@ -43,14 +43,14 @@ def counted(*rows, weakest=None):
 def test_the_curve_is_the_mean_agreement_with_halves(corners):
     vertices = Vertices.of_rows(corners, np.ones(len(corners)))
     halves = random_halves(len(corners), 4, np.random.RandomState(1))
-    search = CountSearch(vertices, 5, halves, Progress(False))
-    search.run(1)
-    result = search.chosen()
+    curves, n_parts, interrupted = all_curves(vertices, halves, range(2, 6), 1, Progress(False))
+    assert (n_parts, interrupted) == (4, False)
     own, *of_halves = (
-        curve(OneEmbedding(some.data, some.weights, 5), range(2, 6))
+        [OneEmbedding(some.data, some.weights, 5).labels(k) for k in range(2, 6)]
         for some in (vertices, *(vertices.some(rows) for rows in halves))
     )
-    for j, one in enumerate(result.counted):
+    for j, one in enumerate(compared(curves, halves, vertices.weights, range(2, 6), n_parts)):
+        np.testing.assert_array_equal(curves[WHOLE][j], own[j])
         single = [half_agreement(own[j], [rows], [half[j]]) for rows, half in zip(halves, of_halves, strict=True)]
         assert one.stability == pytest.approx(np.mean(single))
         assert one.standard_error == pytest.approx(np.std(single, ddof=1) / 2)
@@ -71,12 +71,12 @@ def test_the_largest_number_within_one_standard_error_of_the_best():
     k, second, margin, reason = choose_count(counted((0.9, 0.01, 50), (0.7, 0.3, 50)))
     assert (k, second) == (2, 3)
     assert margin == pytest.approx(0.2)
-    assert "small margin" not in reason
+    assert "margin is small" not in reason
     # Differences below 0.03 are none.
     k, second, margin, reason = choose_count(counted((1.0, 0.0, 50), (0.985, 0.001, 50), (0.96, 0.001, 50)))
     assert (k, second) == (3, 2)
     assert margin == pytest.approx(-0.015)
-    assert "small margin" in reason
+    assert "margin is small" in reason
 
 
 def test_a_larger_number_needs_clusters_that_are_found_again():
@@ -114,7 +114,7 @@ def test_every_connected_component_has_a_cluster():
     X = random.normal(size=(len(y), 2)) + 25 * np.column_stack([y % 4, y // 4])
     result = select_n_clusters(X, 10, random_state=0)
     assert result.n_clusters == 8
-    assert "the best of 8 to 10 (there are 8 connected components)" in result.reason
+    assert "again best (8 connected components, stability " in result.reason
     assert "fewer than parts" in result.summary()
     assert list(result.frame["allowed"])[:6] == [False] * 6
 
@@ -137,7 +137,10 @@ def test_the_result_speaks(found):
     assert found.has_structure
     assert sorted(np.bincount(found.labels)) == [40] * 4
     assert found.margin > 0.03
-    assert f"{found.margin:+.2f} from {found.runner_up} clusters" in found.reason
+    assert found.reason.startswith(
+        "4 clusters: halves of the rows find these again best (4 connected components, stability 1.00"
+    )
+    assert f"; {found.runner_up} clusters: " in found.reason
     assert list(found.frame["n_clusters"]) == [2, 3, 4, 5, 6, 7]
     assert {"stability", "standard_error", "smallest"} <= set(found.frame.columns)
     assert "chosen" in found.summary()

@@ -104,13 +104,33 @@ def test_references_keep_what_is_no_structure():
     assert inside.max() < 1.15
 
 
-def test_rounded_columns_are_dithered_by_their_least_gap():
+def test_rounded_columns_and_categories_are_dithered_by_their_least_gap():
     random = np.random.RandomState(0)
     X = np.column_stack([random.randint(0, 6, 90) * 2.0, random.randint(0, 2, 90), random.normal(size=90)])
     Y = dithered(X, random)
-    assert len(np.unique(Y[:, 0])) == 90
-    assert np.abs(Y[:, 0] - X[:, 0]).max() <= 1
-    np.testing.assert_array_equal(Y[:, 1:], X[:, 1:])
+    assert len(np.unique(Y[:, 0])) == len(np.unique(Y[:, 1])) == 90
+    assert np.abs(Y - X).max(axis=0).tolist() <= [1, 0.5, 0]
+
+
+def one_hot(levels, random, n=600):
+    return np.eye(levels)[random.integers(0, levels, n)] / np.sqrt(2)
+
+
+@pytest.mark.parametrize("levels", [3, 8])
+def test_the_levels_of_a_random_category_are_no_structure(levels):
+    random = np.random.default_rng(0)
+    noise = np.column_stack([random.normal(size=(600, 3)), one_hot(levels, random)])
+    found = find_structure(noise, random_state=0)
+    assert found.found is False, found.reason
+    noise[:, 0] += 7 * random.integers(0, 2, 600)
+    assert find_structure(noise, random_state=0).found
+
+
+def test_categories_that_go_together_are_structure():
+    random = np.random.default_rng(0)
+    answers = random.random((300, 16)) < np.where(random.integers(0, 2, (300, 1)), 0.9, 0.1)
+    assert find_structure(answers.astype(float), random_state=0).found
+    assert not find_structure((random.random((300, 16)) < 0.5).astype(float), random_state=0).found
 
 
 def test_weights_count_as_repeated_rows():

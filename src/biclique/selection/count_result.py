@@ -10,12 +10,13 @@ import numpy as np
 from biclique._typing import IntArray
 from biclique.exceptions import ParameterError, optional
 from biclique.runtime.axes import new_axes
+from biclique.runtime.readable import Readable
 from biclique.selection.structure import Structure
 
 
 @dataclass(frozen=True)
 class Counted:
-    """One number of clusters."""
+    """One number of clusters. Shares have nine digits: what differs by less is equal."""
 
     n_clusters: int
     stability: float
@@ -40,8 +41,8 @@ class Counted:
         return self.large_enough and self.covers_parts
 
 
-@dataclass(frozen=True)
-class CountResult:
+@dataclass(frozen=True, repr=False)
+class CountResult(Readable):
     """The number of clusters that a search chose, why, and the stability of every other.
 
     ``n_clusters`` is the choice. ``runner_up`` is the most stable other k, and ``margin`` the stability of the choice
@@ -81,12 +82,16 @@ class CountResult:
         lines = [self.reason, self.structure.reason, ""]
         lines.append("  k  stability  standard error  weakest cluster  smallest cluster")
         for one in self.counted:
-            mark = "" if one.covers_parts else "  fewer than parts"
-            mark = mark if one.large_enough else f"  too small: {one.needed:.1f} rows needed"
-            mark = "  chosen" if one.n_clusters == self.n_clusters else mark
+            note = ""
+            if one.n_clusters == self.n_clusters:
+                note = "  chosen"
+            elif not one.large_enough:
+                note = f"  too small: {one.needed:.1f} rows needed"
+            elif not one.covers_parts:
+                note = "  fewer than parts"
             lines.append(
                 f"{one.n_clusters:>3}  {one.stability:>9.3f}  {one.standard_error:>14.3f}  {one.weakest:>15.3f}  "
-                f"{one.smallest:>16g}{mark}"
+                f"{one.smallest:>16g}{note}"
             )
         return "\n".join(lines)
 
@@ -95,17 +100,14 @@ class CountResult:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the stability over k with its standard errors, the choice marked; returns matplotlib's axes."""
-        shown = self.counted
-        if not shown:
+        if not self.counted:
             raise ParameterError("nothing was compared, so there is nothing to plot.")
         ax = new_axes() if ax is None else ax
-        k = np.array([one.n_clusters for one in shown])
-        mean = np.array([one.stability for one in shown], dtype=float)
-        errors = np.array([one.standard_error for one in shown], dtype=float)
+        k, mean, errors = np.array([(one.n_clusters, one.stability, one.standard_error) for one in self.counted]).T
+        left_out = np.array([not one.allowed for one in self.counted])
+        chosen = k == self.n_clusters
         ax.errorbar(k, mean, errors, color="tab:blue", marker=".", capsize=2)
-        left_out = ~np.array([one.allowed for one in shown])
         ax.scatter(k[left_out], mean[left_out], marker="x", color="tab:gray", zorder=3, label="left out")
-        ax.scatter(k[k == self.n_clusters], mean[k == self.n_clusters], marker="*", s=160, color="tab:red", zorder=3)
-        ax.set_xlabel("number of clusters")
-        ax.set_ylabel("stability")
+        ax.scatter(k[chosen], mean[chosen], marker="*", s=160, color="tab:red", zorder=3)
+        ax.set(xlabel="number of clusters", ylabel="stability")
         return ax

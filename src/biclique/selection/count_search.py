@@ -7,21 +7,17 @@ components of the hypergraph of neighbourhoods that are large enough for one.
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from biclique._typing import IntArray, RandomState
+from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
 from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
-from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_count, fixed_seed
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
@@ -97,8 +93,7 @@ def select_n_clusters(
     """
     check_parameters({"random_state": random_state, "n_jobs": n_jobs}, CONSTRAINTS)
     settings = Settings.of({"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}, n_columns=1)
-    rows = read_rows(X, settings)
-    source = ArrayRows(rows, check_weights(sample_weight, rows.shape[0]))
+    source = ArrayRows(*read_rows(X, sample_weight))
     with single_threaded_blas(), Progress.of(verbose) as progress:
         found = search_count(settings, source, progress, k_max, n_rows=n_rows, n_halves=n_halves)
     warn_about_structure(found)
@@ -133,99 +128,102 @@ def search_count(
     seed = fixed_seed(settings.random_state)
     random = np.random.RandomState(seed)
     vertices = distinct_rows(*source.draw(n_rows, random))
-    search = CountSearch(vertices, k_max, random_halves(vertices.n, n_halves, random), progress)
-    search.run(settings.n_jobs)
+    halves = random_halves(vertices.n, n_halves, random)
+    counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
+    if not counts:
+        return nothing_to_compare(k_max, vertices, structure_of(vertices, np.random.RandomState(seed), progress))
+    curves, n_parts, interrupted = all_curves(vertices, halves, counts, settings.n_jobs, progress)
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
-    if not search.interrupted:
+    if not interrupted:
         try:
             structure = structure_of(vertices, np.random.RandomState(seed), progress)
         except KeyboardInterrupt:
-            search.interrupted = True
-    result = replace(search.chosen(), structure=structure)
-    if search.interrupted:
-        warn_user(f"the search was interrupted, and the best so far is taken: {result.reason}", SelectionWarning)
-    return result
+            interrupted = True
+    counted = compared(curves, halves, vertices.weights, counts, n_parts)
+    k, second, margin, reason = choose_count(counted)
+    if interrupted:
+        warn_user(f"the search was interrupted, and the best so far is taken: {reason}", SelectionWarning)
+    return CountResult(
+        counted, k, second, margin, reason, vertices.n, curves[WHOLE][k - 2], structure, interrupted=interrupted
+    )
 
 
-class CountSearch:
-    """Labels for every k on all drawn rows and on every half, filled by threads."""
-
-    def __init__(self, vertices: Vertices, k_max: int, halves: Sequence[IntArray], progress: Progress) -> None:
-        self.vertices, self.halves, self.progress = vertices, tuple(halves), progress
-        self.k_max = k_max
-        self.counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
-        self.full: Curve = []
-        self.n_parts = 1
-        self.of_halves: dict[int, Curve] = {}
-        self.interrupted = False
-
-    def run(self, n_jobs: int | None) -> None:
-        """Fit everything; Ctrl-C keeps what is done, if that is enough for a choice."""
-        if not self.counts:
-            return
-        lock = threading.Lock()
-
-        def work(number: int, pulse: Pulse) -> None:
-            rows = None if number == 0 else self.halves[number - 1]
-            some = self.vertices if rows is None else self.vertices.some(rows)
-            embedding = OneEmbedding(some.data, some.weights, self.counts[-1])
-            found = curve(embedding, self.counts, pulse)
-            with lock:
-                if rows is None:
-                    self.full = found
-                    self.n_parts = count_parts(embedding.parts, some.weights, self.counts[-1])
-                else:
-                    self.of_halves[number - 1] = found
-
-        jobs = len(self.halves) + 1
-        total = jobs * len(self.counts)
-        self.interrupted = not run_silently(work, jobs, total, n_jobs, self.progress, "numbers of clusters")
-        if self.interrupted and (not self.full or len(self.of_halves) < 2):
-            raise KeyboardInterrupt
-
-    def chosen(self) -> CountResult:
-        """The curve and the choice."""
-        vertices, weights = self.vertices, self.vertices.weights
-        if not self.counts:
-            k = max(min(2, self.k_max, vertices.n), 1)
-            what = f"k_max is {self.k_max}" if self.k_max < 2 else f"there are only {vertices.n} distinct rows"
-            reason = f"{k} cluster{'s' if k > 1 else ''}: {what}, so there is nothing to compare."
-            labels = np.arange(vertices.n) % k
-            return CountResult((), k, None, None, reason, vertices.n, labels, Structure(None, ""))
-        counted = []
-        for j, k in enumerate(self.counts):
-            own = self.full[j]
-            agreements, overlaps = [], []
-            for number in sorted(self.of_halves):
-                rows, half = self.halves[number], self.of_halves[number][j]
-                agreements.append(agreement(own[rows], half, weights[rows]))
-                overlaps.append(best_jaccard(own[rows], half, weights[rows], k))
-            counted.append(
-                Counted(
-                    k,
-                    stability=float(np.mean(agreements)),
-                    standard_error=float(np.std(agreements, ddof=1) / np.sqrt(len(agreements))),
-                    weakest=float(np.mean(overlaps, axis=0).min()),
-                    smallest=float(np.bincount(own, weights, k).min()),
-                    needed=float(np.sqrt(weights.sum() / k)),
-                    covers_parts=k >= self.n_parts,
-                )
-            )
-        k, second, margin, reason = choose_count(counted)
-        labels, untested = self.full[k - 2], Structure(None, "")
-        return CountResult(
-            tuple(counted), k, second, margin, reason, vertices.n, labels, untested, interrupted=self.interrupted
-        )
+def nothing_to_compare(k_max: int, vertices: Vertices, structure: Structure) -> CountResult:
+    """Two clusters if there can be so many, because so few rows tell nothing."""
+    k = max(min(2, k_max, vertices.n), 1)
+    what = f"k_max is {k_max}" if k_max < 2 else f"there are only {vertices.n} distinct rows"
+    reason = f"{k} cluster{'s' if k > 1 else ''}: {what}, so there is nothing to compare."
+    return CountResult((), k, None, None, reason, vertices.n, np.arange(vertices.n) % k, structure)
 
 
-def curve(embedding: OneEmbedding, counts: Sequence[int], pulse: Pulse | None = None) -> Curve:
+WHOLE = -1
+"""The place of the curve of all rows among those of the halves."""
+
+
+def all_curves(
+    vertices: Vertices, halves: Sequence[IntArray], counts: range, n_jobs: int | None, progress: Progress
+) -> tuple[dict[int, Curve], int, bool]:
+    """The curves of all rows and of every half, in threads; how many parts need a cluster; and whether Ctrl-C came.
+
+    Ctrl-C keeps what is done, if that is enough for a choice.
+    """
+    whole = OneEmbedding(vertices.data, vertices.weights, counts[-1])
+    found: dict[int, Curve] = {}
+
+    def work(number: int, pulse: Pulse) -> None:
+        half = number - 1
+        embedding = whole
+        if half != WHOLE:
+            some = vertices.some(halves[half])
+            embedding = OneEmbedding(some.data, some.weights, counts[-1])
+        found[half] = curve(embedding, counts, pulse)
+
+    def tick(share: float) -> None:
+        progress.share("numbers of clusters", share)
+
+    jobs, interrupted = len(halves) + 1, False
+    try:
+        with warnings.catch_warnings(action="ignore"):  # threads share the filters
+            run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(counts), tick=tick if progress.enabled else None)
+    except KeyboardInterrupt:
+        if WHOLE not in found or len(found) < 3:
+            raise
+        interrupted = True
+    return found, count_parts(whole.parts, vertices.weights, counts[-1]), interrupted
+
+
+def curve(embedding: OneEmbedding, counts: range, pulse: Pulse) -> Curve:
     """Labels for every number of clusters."""
     found = []
     for k in counts:
         found.append(embedding.labels(k))
-        if pulse is not None:
-            pulse()
+        pulse()
     return found
+
+
+def compared(
+    curves: Mapping[int, Curve], halves: Sequence[IntArray], weights: FloatArray, counts: range, n_parts: int
+) -> tuple[Counted, ...]:
+    """How stable every number of clusters is: the labels of all rows beside those of the halves."""
+    counted = []
+    for j, k in enumerate(counts):
+        own, agreements, overlaps = curves[WHOLE][j], [], []
+        for number in sorted(curves.keys() - {WHOLE}):
+            rows, half = halves[number], curves[number][j]
+            agreements.append(agreement(own[rows], half, weights[rows]))
+            overlaps.append(best_jaccard(own[rows], half, weights[rows], k))
+        counted.append(
+            Counted(
+                k,
+                stability=round(float(np.mean(agreements)), 9),
+                standard_error=round(float(np.std(agreements, ddof=1) / np.sqrt(len(agreements))), 9),
+                weakest=round(float(np.mean(overlaps, axis=0).min()), 9),
+                smallest=float(np.bincount(own, weights, k).min()),
+                needed=float(np.sqrt(weights.sum() / k)),
+                covers_parts=k >= n_parts,
+            )
+        )
+    return tuple(counted)
 
 
 def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | None, str]:
@@ -244,31 +242,31 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
             f"(smallest cluster {one.smallest:g} rows, {one.needed:.1f} needed)."
         )
         return one.n_clusters, None, None, reason
-    stability = {one.n_clusters: round(one.stability, 9) for one in allowed}
-    best = max(allowed, key=lambda one: (stability[one.n_clusters], one.n_clusters))
-    tolerance = max(EQUAL, round(best.standard_error, 9))
+    best = max(allowed, key=lambda one: (one.stability, one.n_clusters))
+    tolerance = max(EQUAL, best.standard_error)
     kept = best
     for one in allowed:
-        as_stable = stability[one.n_clusters] >= stability[best.n_clusters] - tolerance
-        found_again = round(one.weakest, 9) >= FOUND_AGAIN
-        if one.n_clusters > kept.n_clusters and as_stable and found_again:
+        as_stable = one.stability >= best.stability - tolerance
+        if one.n_clusters > kept.n_clusters and as_stable and one.weakest >= FOUND_AGAIN:
             kept = one
     k = kept.n_clusters
-    reason = f"{k} clusters: stability {stability[k]:.2f} ± {kept.standard_error:.2f}"
     parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
-    if k == best.n_clusters and counted[0].n_clusters < parts <= k:
-        reason += f", the best of {parts} to {counted[-1].n_clusters} (there are {parts} connected components)"
-    elif k == best.n_clusters:
-        reason += f", the best of {counted[0].n_clusters} to {counted[-1].n_clusters}"
-    else:
-        reason += f", the most clusters that are as stable as {best.n_clusters} ({stability[best.n_clusters]:.2f})"
-    others = [other for other in stability if other != k]
+    what = "halves of the rows find these again best"
+    if kept is not best:
+        what = f"the most that halves of the rows find again as well as {best.n_clusters}"
+    measured = f"stability {kept.stability:.2f} ± {kept.standard_error:.2f}"
+    if counted[0].n_clusters < parts <= k:
+        measured = f"{parts} connected components, {measured}"
+    reason = f"{k} clusters: {what} ({measured}"
+    others = [one for one in allowed if one is not kept]
     if not others:
-        return k, None, None, f"{reason}."
-    second = max(others, key=lambda other: (stability[other], other))
-    margin = stability[k] - stability[second]
-    narrow = "; a small margin, so look at both" if margin <= tolerance else ""
-    return k, second, margin, f"{reason}, {margin:+.2f} from {second} clusters{narrow}."
+        return k, None, None, f"{reason})."
+    second = max(others, key=lambda one: (one.stability, one.n_clusters))
+    margin = kept.stability - second.stability
+    reason += f"; {second.n_clusters} clusters: {second.stability:.2f})."
+    if margin <= tolerance:
+        reason += f" Look at {second.n_clusters} too: the margin is small."
+    return k, second.n_clusters, margin, reason
 
 
 def random_halves(n: int, n_halves: int, random: np.random.RandomState) -> tuple[IntArray, ...]:
@@ -278,28 +276,3 @@ def random_halves(n: int, n_halves: int, random: np.random.RandomState) -> tuple
         order = random.permutation(n)
         found += [np.sort(order[:half]), np.sort(order[half : 2 * half])]
     return tuple(found[:n_halves])
-
-
-def run_silently(
-    work: Callable[[int, Pulse], None], n_fits: int, total: int, n_jobs: int | None, progress: Progress, what: str
-) -> bool:
-    """Do every piece of work in threads, without a warning; False if Ctrl-C ended it."""
-    pools = ThreadpoolController()
-
-    def alone(number: int, pulse: Pulse) -> None:
-        with pools.limit(limits=1):  # OpenMP counts threads by the thread that asks
-            work(number, pulse)
-
-    tick = None
-    if progress.enabled:
-
-        def tick(share: float) -> None:
-            progress.share(what, share)
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # threads share the filters
-            run_groups(alone, n_fits, n_jobs=n_jobs, total=total, tick=tick)
-    except KeyboardInterrupt:
-        return False
-    return True

@@ -10,9 +10,8 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
-from biclique.fit.settings import Settings
 from biclique.rows.array import distinct_rows
-from biclique.rows.checks import check_clusters_fit, check_weights
+from biclique.rows.checks import check_clusters_fit
 from biclique.runtime.arguments import check_count, check_flag
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
@@ -52,12 +51,11 @@ def layers(X: Any, numbers: Sequence[int], *, nested: bool = False, sample_weigh
     wanted = [check_count("numbers", one) for one in ([] if isinstance(numbers, (str, bytes)) else numbers)]
     if not wanted:
         raise ParameterError(f"numbers must be whole numbers from 1, at least one, got {numbers!r}.")
-    rows = read_rows(X, Settings.of({}, n_columns=1))
-    weights = check_weights(sample_weight, rows.shape[0])
+    rows, weights = read_rows(X, sample_weight)
     check_clusters_fit(max(wanted), rows.shape[0], int((weights > 0).sum()))
     vertices = distinct_rows(rows, weights)
-    with single_threaded_blas(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about parts of the graph: near ones are one cluster in a coarse layer
+    # Warnings about parts of the graph: near ones are one cluster in a coarse layer.
+    with single_threaded_blas(), warnings.catch_warnings(action="ignore"):
         embedding = OneEmbedding(vertices.data, vertices.weights, max(wanted))
         found = nested_labels(embedding, wanted) if nested else {k: embedding.labels(k) for k in wanted}
     table = np.column_stack([found[k] for k in wanted])
@@ -70,10 +68,7 @@ def nested_labels(embedding: OneEmbedding, numbers: Sequence[int]) -> dict[int, 
     labels = embedding.labels(finest)
     found = {finest: labels}
     for k in coarser:
-        rows: FloatArray = embedding.scaled(k)
-        n_finer = int(labels.max()) + 1
-        means = weighted_means(rows, embedding.weights, labels, n_finer)[0]
-        sizes: FloatArray = np.bincount(labels, embedding.weights, n_finer).astype(float)
-        labels = steady_kmeans(unit_rows(means), sizes, min(k, n_finer))[labels]
-        found[k] = labels
+        sizes: FloatArray = np.bincount(labels, embedding.weights).astype(float)
+        means = weighted_means(embedding.scaled(k), embedding.weights, labels, len(sizes))[0]
+        labels = found[k] = steady_kmeans(unit_rows(means), sizes, min(k, len(sizes)))[labels]
     return found

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.features.neighborhoods import NEIGHBORS, NeighborhoodMap, joined_components
@@ -28,28 +27,29 @@ class OneEmbedding:
     few clusters may have another hypergraph than many.
     """
 
-    def __init__(self, rows: Rows, weights: FloatArray, n_columns: int, n_neighbors: int = NEIGHBORS) -> None:
-        self.weights, self.n_columns = weights, min(n_columns, rows.shape[0])
-        self._rows = rows
-        self._levels = [_Level.of(NeighborhoodMap(rows, n_neighbors), rows)]
+    def __init__(
+        self, rows: Rows, weights: FloatArray, n_columns: int, n_neighbors: int | NeighborhoodMap = NEIGHBORS
+    ) -> None:
+        self.rows, self.weights, self.n_columns = rows, weights, min(n_columns, rows.shape[0])
+        self.map = NeighborhoodMap(rows, n_neighbors) if isinstance(n_neighbors, int) else n_neighbors
+        self.columns = self.map.columns(rows)  # Φ, (n, n)
+        self.parts: IntArray = joined_components(self.columns)
+        """The connected component of every row."""
 
-    @property
-    def parts(self) -> IntArray:
-        """The connected component of every row in the first hypergraph."""
-        return self._levels[0].parts
+    @cached_property
+    def _wider(self) -> OneEmbedding:
+        """The same rows with neighbourhoods of twice the size."""
+        return OneEmbedding(self.rows, self.weights, self.n_columns, self.map.with_neighbors(2 * self.map.n_neighbors))
+
+    @cached_property
+    def _pairs(self) -> tuple[FloatArray, FloatArray]:
+        return embedded_columns(self.columns, self.weights, self.parts, self.n_columns, EIGEN_TOL)
 
     def embedded(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
         """The rows (n, columns), the first column √degree, normalised; and the eigenvalues of B, descending."""
-        number, level = 0, self._levels[0]
-        while level.parts.max() >= n_clusters and level.map.n_neighbors < level.map.size:
-            number += 1
-            if number == len(self._levels):
-                wider = level.map.with_neighbors(2 * level.map.n_neighbors)
-                self._levels.append(_Level.of(wider, self._rows))
-            level = self._levels[number]
-        if level.embedded is None:
-            level.embedded = embedded_columns(level.columns, self.weights, level.parts, self.n_columns, EIGEN_TOL)
-        return level.embedded
+        if self.parts.max() >= n_clusters and self.map.n_neighbors < self.map.size:
+            return self._wider.embedded(n_clusters)
+        return self._pairs
 
     def scaled(self, n_clusters: int) -> FloatArray:
         """The rows for so many clusters: the first columns, scaled to length 1."""
@@ -60,28 +60,12 @@ class OneEmbedding:
         return steady_kmeans(self.scaled(n_clusters), self.weights, n_clusters)
 
 
-@dataclass
-class _Level:
-    """One hypergraph of the rows, and their embedding once it was asked for."""
-
-    map: NeighborhoodMap
-    columns: sparse.csr_array  # Φ, (n, n)
-    parts: IntArray
-    embedded: tuple[FloatArray, FloatArray] | None = None
-
-    @classmethod
-    def of(cls, of_rows: NeighborhoodMap, rows: Rows) -> _Level:
-        columns = of_rows.columns(rows)
-        return cls(of_rows, columns, joined_components(columns))
-
-
 def steady_kmeans(rows: FloatArray, weights: FloatArray, n_clusters: int) -> IntArray:
     """k-means from rows that lie far from each other; nothing random; labels 0, 1, … without gaps."""
     centres = few_distinct_rows(rows, n_clusters)
     if centres is None:
         centres = rows[spread_out_rows(rows, n_clusters)]
-    start = assigned(NearestCentre(centres), rows)
-    labels = lloyd_steps(rows, weights, start, LLOYD_STEPS).labels
+    labels = lloyd_steps(rows, weights, assigned(NearestCentre(centres), rows), LLOYD_STEPS).labels
     return np.unique(labels, return_inverse=True)[1]
 
 

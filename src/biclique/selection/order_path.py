@@ -17,8 +17,9 @@ from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_p
 from biclique.gram.operator import GramOperator
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices
-from biclique.rows.checks import check_clusters_fit, check_weights
+from biclique.rows.checks import check_clusters_fit
 from biclique.runtime.arguments import fixed_seed
+from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.given_rows import read_rows
@@ -49,8 +50,8 @@ class KernelCuts:
         return found, assign(self._settings, found, self._settings.n_groups, self._seed).labels
 
 
-@dataclass(frozen=True)
-class OrderPath:
+@dataclass(frozen=True, repr=False)
+class OrderPath(Readable):
     """What each order finds: one row per order.
 
     - ``eigenvalues``: of B, (n_orders, n_clusters − 1), descending.
@@ -134,46 +135,40 @@ def order_path(
         raise ParameterError(
             "order_path compares the orders of a kernel, and affinity='neighborhoods' has order 2: use affinity='rbf'."
         )
-    rows = read_rows(X, settings)
-    weights = check_weights(sample_weight, rows.shape[0])
+    rows, weights = read_rows(X, sample_weight, settings.kernel)
     check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
-    # Labels of one order must not depend on the others.
-    settings = replace(settings, random_state=fixed_seed(random_state))
     if settings.eigen_tol == "auto" and not settings.kernel.neighbors:
         settings = replace(settings, eigen_tol=QUICK_TOLERANCE)
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
         vertices = find_vertices(settings, rows, weights)
-        if (vertices.index < 0).any():
+        unlabelled = int((vertices.index < 0).sum())
+        if unlabelled:
             raise ParameterError(
-                f"sample_weight is 0 in {int((vertices.index < 0).sum())} rows, which order_path cannot label: leave "
-                "those rows out."
+                f"sample_weight is 0 in {unlabelled} rows, which order_path cannot label: leave those rows out."
             )
         cuts = KernelCuts(settings, ArrayRows(rows, weights), vertices, wanted, progress)
         eigenvalues, partitions = [], []
-        for number, order in enumerate(wanted):
+        for number, order in enumerate(wanted, start=1):
             found, labels = cuts.at(order)
             warn_unless_converged(found.pairs)
             eigenvalues.append(found.eigenvalues)
             partitions.append(labels)
-            progress.share("orders", (number + 1) / len(wanted))
+            progress.share("orders", number / len(wanted))
         return OrderPath(
             np.array(wanted),
             np.array(eigenvalues),
-            np.array([labels[vertices.index] for labels in partitions]),
+            np.array(partitions)[:, vertices.index],
             kept_shares(cuts.gram, partitions, vertices.weights),
             np.array([agreement(a, b, vertices.weights) for a, b in pairwise(partitions)], dtype=float),
         )
 
 
 def kept_shares(gram: GramOperator, partitions: Sequence[IntArray], weights: FloatArray) -> FloatArray:
-    """For every partition the mean over clusters of wᵀKw within / wᵀKw in all: one pass over K for all of them.
-
-    Clusters of several partitions are multiplied once: orders often agree.
-    """
-    clusters = [[labels == j for j in range(labels.max(initial=0) + 1)] for labels in partitions]
-    places = {one.tobytes(): one for of_one in clusters for one in of_one}
-    indicators = weights[:, None] * np.column_stack(list(places.values()))
+    """For every partition the mean over clusters of wᵀKw within / wᵀKw in all: one pass over K for all of them."""
+    sizes = [int(labels.max()) + 1 for labels in partitions]
+    indicators = np.column_stack(
+        [weights[:, None] * np.eye(k)[labels] for labels, k in zip(partitions, sizes, strict=True)]
+    )
     product = gram.matmat(np.column_stack([weights, indicators]))
     kept = (indicators * product[:, 1:]).sum(axis=0) / (indicators.T @ product[:, 0])
-    share = dict(zip(places, kept.tolist(), strict=True))
-    return np.array([np.mean([share[one.tobytes()] for one in of_one]) for of_one in clusters])
+    return np.array([shares.mean() for shares in np.split(kept, np.cumsum(sizes)[:-1])])

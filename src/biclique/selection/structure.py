@@ -7,22 +7,25 @@ the box of the principal axes.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.cluster.hierarchy import DisjointSet
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.special import polygamma
+from sklearn.metrics import euclidean_distances
 from sklearn.preprocessing import PowerTransformer
 
 from biclique._typing import FloatArray, IntArray, RandomState
-from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
+from biclique.fit.settings import CONSTRAINTS, check_parameters
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, distinct_rows, drawn
-from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_random
+from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.given_rows import read_rows
 from biclique.selection.one_embedding import OneEmbedding
@@ -56,11 +59,14 @@ MOST_COLUMNS = 10_000
 """Of a sparse table, whose rows are made dense for the test."""
 
 FEW_VALUES = 5
-"""A column of at least so many values, most of them repeated, is rounded; one of fewer values holds categories."""
+"""A column of fewer values holds categories."""
+
+Reference = Callable[[np.random.RandomState], FloatArray]
+"""Makes as many rows as there are, at random."""
 
 
-@dataclass(frozen=True)
-class Structure:
+@dataclass(frozen=True, repr=False)
+class Structure(Readable):
     """Whether structure was found (None: not tested), and why."""
 
     found: bool | None
@@ -70,11 +76,15 @@ class Structure:
     spectrum: float | None = None
     """The mean of the leading five eigenvalues, if references were needed."""
 
+    def __str__(self) -> str:
+        return self.reason
+
 
 def find_structure(X: Any, *, sample_weight: Any = None, random_state: RandomState = None) -> Structure:
     """Test whether rows have clusters or another structure, or are one cloud.
 
-    A single curved piece, such as an arc, counts as structure.
+    A single curved piece, such as an arc, counts as structure. The levels of a category alone do not: without
+    structure in the other columns, several categories must go together.
 
     Parameters
     ----------
@@ -95,16 +105,15 @@ def find_structure(X: Any, *, sample_weight: Any = None, random_state: RandomSta
     True
     """
     check_parameters({"random_state": random_state}, CONSTRAINTS)
-    rows = read_rows(X, Settings.of({}, n_columns=1))
-    weights = check_weights(sample_weight, rows.shape[0])
+    rows, weights = read_rows(X, sample_weight)
     random = check_random(random_state)
+    some = drawn(weights, MODE_ROWS, random)
     with single_threaded_blas(), Progress(False) as progress:
-        some = drawn(weights, MODE_ROWS, random)
         return structure_of(distinct_rows(rows[some], weights[some]), random, progress)
 
 
 def structure_of(vertices: Vertices, random: np.random.RandomState, progress: Progress) -> Structure:
-    """The same for distinct rows with their weights."""
+    """The same for distinct rows with their weights: structure of the numbers alone, or of all columns together."""
     n_columns = vertices.data.shape[1]
     if sparse.issparse(vertices.data) and n_columns > MOST_COLUMNS:
         return Structure(
@@ -116,37 +125,42 @@ def structure_of(vertices: Vertices, random: np.random.RandomState, progress: Pr
     X = X[:, np.ptp(X, axis=0) > 0]
     if not X.shape[1]:
         return Structure(False, "No structure was found: all rows are equal.")
+    numbers = np.array([len(np.unique(column)) >= FEW_VALUES for column in X.T])
     X = dithered(X, random)
+    if numbers.any() and not numbers.all():
+        found = _structure_of_rows(X[:, numbers], random, progress)
+        if found.found:
+            return found
+    return _structure_of_rows(X, random, progress)
+
+
+def _structure_of_rows(X: FloatArray, random: np.random.RandomState, progress: Progress) -> Structure:
+    """Two modes of the density, or eigenvalues above those of all references."""
     prominence, needed = mode_prominences(X)[0], least_prominence(len(X))
+    apart = f"{prominence:.1f} apart; {needed:.1f} needed"
     if prominence > needed:
-        reason = (
-            f"There is structure: the density has two modes, the second {prominence:.1f} above its saddle in "
-            f"log-density ({needed:.1f} needed)."
-        )
-        return Structure(True, reason, prominence)
+        return Structure(True, f"There are separate groups (two peaks of density, {apart}).", prominence)
     some = X if len(X) <= SPECTRUM_ROWS else X[np.sort(random.choice(len(X), SPECTRUM_ROWS, replace=False))]
-    some = some[:, np.ptp(some, axis=0) > 0]  # a rare value may not have been drawn
     own = leading_means(some)
     above = np.ones(len(own), dtype=bool)
     seed = int(random.randint(2**31))
-    makers = {"gaussian": gaussian_reference(some), "uniform": uniform_reference(some)}
+    makers = (("Gaussian", gaussian_reference(some)), ("uniform", uniform_reference(some)))
     for number in range(REFERENCES):
-        if progress.enabled:
-            progress.share("references", number / REFERENCES)
-        for place, (name, make) in enumerate(makers.items()):
+        progress.share("references", number / REFERENCES)
+        for place, (name, make) in enumerate(makers):
             other = leading_means(make(np.random.RandomState((seed + 2 * number + place) % 2**32)))
             above &= other < own
             if not above.any():
                 reason = (
-                    f"No structure was found: the density has one mode (the second is {prominence:.1f} above its "
-                    f"saddle, {needed:.1f} needed), and {name} rows have eigenvalues as large "
-                    f"({other[-1]:.3f}, {own[-1]:.3f} here)."
+                    f"No structure was found: the rows look like one cloud (peaks of density {apart}; {name} rows have "
+                    f"eigenvalues as large: {other[-1]:.3f}, {own[-1]:.3f} here)."
                 )
                 return Structure(False, reason, prominence, float(own[-1]))
-    what = f"the mean of the leading {EIGENVALUES} eigenvalues, {own[-1]:.3f}, is"
-    if not above[-1]:
-        what = f"the leading eigenvalue, {own[0]:.4f}, is"
-    reason = f"There is structure: {what} above that of {REFERENCES} Gaussian and {REFERENCES} uniform tables."
+    what = f"mean of {EIGENVALUES} eigenvalues {own[-1]:.3f}" if above[-1] else f"leading eigenvalue {own[0]:.4f}"
+    reason = (
+        f"There are groups or a curved shape ({what}, above that of {REFERENCES} Gaussian and {REFERENCES} uniform "
+        "tables)."
+    )
     return Structure(True, reason, prominence, float(own[-1]))
 
 
@@ -167,14 +181,14 @@ def repeated_rows(vertices: Vertices, random: np.random.RandomState) -> FloatArr
 def dithered(X: FloatArray, random: np.random.RandomState) -> FloatArray:
     """X with rounded columns spread evenly over the width of their rounding, the least gap of two values.
 
-    A column is rounded if it has five values or more and at most half as many as rows. Equal numbers would otherwise
-    be modes by themselves.
+    A column is rounded if it has at most half as many values as rows. Equal numbers, and the levels of a category,
+    would otherwise be modes by themselves.
     """
     X = X.copy()
-    for j in range(X.shape[1]):
-        values = np.unique(X[:, j])
-        if FEW_VALUES <= len(values) <= len(X) / 2:
-            X[:, j] += np.diff(values).min() * random.uniform(-0.5, 0.5, len(X))
+    for column in X.T:
+        values = np.unique(column)
+        if len(values) <= len(X) / 2:
+            column += np.diff(values).min() * random.uniform(-0.5, 0.5, len(X))
     return X
 
 
@@ -210,29 +224,25 @@ def mode_prominences(X: FloatArray, n_neighbors: int = MODE_NEIGHBORS) -> FloatA
     mean = float(ratios.mean())
     dimension = min(1 / mean, X.shape[1]) if mean > 0 else X.shape[1]
     height = -dimension * np.log(gap[:, -1])
-    n = len(X)
-    first, second = np.repeat(np.arange(n), k), np.asarray(near).ravel()
+    first, second = np.repeat(np.arange(len(X)), k), np.asarray(near).ravel()
     low = np.minimum(height[first], height[second])
-    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(len(X), len(X)))
     a, b, length = shortest_ties(X, connected_components(graph, directed=False)[1])
-    first, second = np.append(first, a), np.append(second, b)
-    low = np.append(low, np.minimum(-dimension * np.log(length), np.minimum(height[a], height[b])))
-    return prominences(height, first, second, low)
+    tied = -dimension * np.log(np.maximum(length, positive.min()))
+    low = np.append(low, np.minimum(tied, np.minimum(height[a], height[b])))
+    return prominences(height, np.append(first, a), np.append(second, b), low)
 
 
 def shortest_ties(rows: FloatArray, part_of: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """The shortest connections that make one piece of all parts: their ends and lengths, one less than parts."""
-    first, second, gaps = [], [], []
-    while part_of.max(initial=0) > 0:
-        inner, outer = np.flatnonzero(part_of == 0), np.flatnonzero(part_of != 0)
-        gap, near = NeighborIndex(rows[inner], search="exact", n_jobs=1).query(rows[outer], 1)
-        best = int(np.argmin(gap[:, 0]))
-        first.append(inner[near[best, 0]])
-        second.append(outer[best])
-        gaps.append(float(gap[best, 0]))
-        joined = np.where(part_of == part_of[outer[best]], 0, part_of)
-        part_of = np.unique(joined, return_inverse=True)[1]
-    return np.array(first, dtype=np.intp), np.array(second, dtype=np.intp), np.array(gaps, dtype=float)
+    if part_of.max(initial=0) == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
+    gaps = euclidean_distances(rows)
+    same = part_of[:, None] == part_of
+    least = np.finfo(float).tiny  # 0 would be no edge
+    tree = minimum_spanning_tree(np.where(same, least, np.maximum(gaps, 2 * least))).tocoo()
+    ties = part_of[tree.row] != part_of[tree.col]
+    return tree.row[ties], tree.col[ties], gaps[tree.row[ties], tree.col[ties]]
 
 
 def prominences(height: FloatArray, first: IntArray, second: IntArray, low: FloatArray) -> FloatArray:
@@ -241,22 +251,14 @@ def prominences(height: FloatArray, first: IntArray, second: IntArray, low: Floa
     Edges join pieces from the highest on; the edge that joins the piece of a lower mode to that of a higher is its
     saddle.
     """
-    owner, peak, found = list(range(len(height))), height.tolist(), [0.0]
-
-    def root(i: int) -> int:
-        while owner[i] != i:
-            owner[i] = owner[owner[i]]
-            i = owner[i]
-        return i
-
-    for edge in np.argsort(-low, kind="stable"):
-        a, b = root(int(first[edge])), root(int(second[edge]))
-        if a == b:
-            continue
-        if peak[a] < peak[b]:
-            a, b = b, a
-        found.append(peak[b] - float(low[edge]))
-        owner[b] = a
+    pieces, peak, found = DisjointSet(range(len(height))), height.tolist(), [0.0]
+    for edge in np.argsort(-low, kind="stable").tolist():
+        a, b = pieces[first[edge]], pieces[second[edge]]
+        if a != b:
+            lower, higher = sorted((peak[a], peak[b]))
+            found.append(lower - low[edge])
+            pieces.merge(a, b)
+            peak[pieces[a]] = higher
     return np.sort(np.maximum(found, 0.0))[::-1]
 
 
@@ -265,32 +267,27 @@ def prominences(height: FloatArray, first: IntArray, second: IntArray, low: Floa
 
 def leading_means(X: FloatArray) -> FloatArray:
     """The leading eigenvalue of B, and the mean of the leading five: the hypergraph of neighbourhoods at order 2."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        vertices = distinct_rows(X, np.ones(len(X)))
-        values = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1, SPECTRUM_NEIGHBORS).embedded(
-            EIGENVALUES + 1
-        )[1]
+    vertices = distinct_rows(X, np.ones(len(X)))
+    with warnings.catch_warnings(action="ignore"):
+        embedding = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1, SPECTRUM_NEIGHBORS)
+        values = embedding.embedded(EIGENVALUES + 1)[1]
     return np.array([values[0], values.mean()]) if len(values) else np.zeros(2)
 
 
-def gaussian_reference(X: FloatArray) -> Any:
+def gaussian_reference(X: FloatArray) -> Reference:
     """Makes rows that are Gaussian after a Yeo–Johnson transform of each column, clipped to the column's range."""
     spread = X.std(axis=0)
     scaled = X / spread
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         transform = PowerTransformer(method="yeo-johnson").fit(scaled)
         normal = transform.transform(scaled)
-    covariance = np.atleast_2d(np.cov(normal, rowvar=False))
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(normal, rowvar=False)))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     low, high = scaled.min(axis=0), scaled.max(axis=0)
 
     def make(random: np.random.RandomState) -> FloatArray:
         rows = random.normal(size=X.shape) @ root.T
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             back = transform.inverse_transform(rows)
         beyond = np.where(rows > 0, high, low)
         back = np.where(np.isfinite(back), back, beyond)
@@ -299,7 +296,7 @@ def gaussian_reference(X: FloatArray) -> Any:
     return make
 
 
-def uniform_reference(X: FloatArray) -> Any:
+def uniform_reference(X: FloatArray) -> Reference:
     """Makes rows that are uniform in the box of the principal axes."""
     middle = X.mean(axis=0)
     axes = np.linalg.svd(X - middle, full_matrices=False)[2]
