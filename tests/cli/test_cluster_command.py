@@ -264,7 +264,7 @@ def test_the_number_of_clusters_is_selected_and_the_reason_is_printed(capsys):
     code, out, err = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6)
     assert (code, err) == (0, "")
     (told,) = [line for line in out.splitlines() if line.startswith("selected: ")]
-    assert told.startswith("selected: 3 clusters: stability")
+    assert told.startswith("selected: 3 clusters: halves of the rows find these again best (stability")
     code, out, _ = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6, "--json")
     assert f"selected: {json.loads(out)['selected']}" == told
 
