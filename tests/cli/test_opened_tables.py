@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cli import cluster_command, opened_tables
-from biclique.tables import lazy_tables
+from biclique.tables import array_tables, text_tables
 from tests.cli.running import run
 from tests.optional import Optional, needs
 
@@ -20,8 +20,8 @@ pd, pa, parquet, zarr = Optional("pandas"), Optional("pyarrow"), Optional("pyarr
 @pytest.fixture
 def small_memory(monkeypatch):
     """Every table is larger than memory, and is read in small parts."""
-    monkeypatch.setattr(lazy_tables, "TEXT_BLOCK", 2**15)
-    monkeypatch.setattr(lazy_tables, "ARRAY_BLOCK", 2**14)
+    monkeypatch.setattr(text_tables, "TEXT_BLOCK", 2**15)
+    monkeypatch.setattr(array_tables, "ARRAY_BLOCK", 2**14)
 
     def switch():
         monkeypatch.setattr(opened_tables, "free_memory", lambda: 1000)

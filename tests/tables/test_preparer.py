@@ -121,7 +121,7 @@ def test_unseen_levels_are_named_and_as_far_from_all():
 
 
 def test_auto_takes_categories_and_nothing_else():
-    some = table(c=["a", "b"] * 6, x=np.arange(12.0) ** 2, flag=[True, False, False] * 4)
+    some = table(c=["a", "b"] * 6, a=np.arange(12.0) ** 2, flag=[True, False, False] * 4)
     assert TablePreparer(categorical="auto").fit(some).category_columns_ == ["c"]
     with pytest.raises(ColumnsError, match="1 is not numbers") as caught:
         TablePreparer(categorical="auto").fit(table(c=["a", "b"] * 6, key=[f"k{i}" for i in range(12)]))

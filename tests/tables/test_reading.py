@@ -263,7 +263,7 @@ def test_zarr(tmp_path):
 
 
 def test_a_new_format_is_one_entry(write, monkeypatch):
-    def read(path, form, texts, as_text):
+    def read(path, form, texts):
         return pd.DataFrame({"x": [float(line) for line in path.read_text().split()]})
 
     monkeypatch.setitem(FORMATS, ".toy", TableFormat("toy file", read))

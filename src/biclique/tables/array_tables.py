@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
+from biclique.tables.frames import as_frame
+from biclique.tables.parts import Parts
+from biclique.tables.text_form import TextForm
 
 ZARR = "Zarr is read with zarr and Dask: pip install 'biclique[dask]'"
 """The sentence about packages that are not installed."""
+ARRAY_BLOCK = 2**26
+"""Bytes of an array that are read at once."""
 METADATA = ("zarr.json", ".zarray")
 """Files in which an array describes itself, of Zarr 3 and 2."""
 MOST_METADATA = 2**20
@@ -33,13 +38,46 @@ CODECS = frozenset(
 """Codecs of Zarr that compute and run no code of others."""
 
 
-def read_npy(path: Path) -> Any:
+def as_table(name: str, array: Any) -> Any:
+    """The same array, if it is a table of numbers."""
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise TableError(
+            f"{name}: needs a two-dimensional array of numbers, got {array.ndim} dimensions of "
+            f"{printable(array.dtype)}."
+        )
+    return array
+
+
+def _blocks(path: Path, array: Any, multiple: int, reopened: Callable[[Path], Any]) -> Parts:
+    """Blocks of about 64 MiB of the rows of an array, each a multiple of some rows."""
+    rows = max(1, ARRAY_BLOCK // max(1, array.dtype.itemsize * array.shape[1] * multiple)) * multiple
+
+    def read(path: Path, start: int) -> Any:
+        return as_frame(reopened(path)[start : start + rows])
+
+    return Parts(read, [(path, start) for start in range(0, array.shape[0], rows)], as_frame(array[:0]))
+
+
+# NumPy
+
+
+def open_npy(path: Path) -> Any:
     """The array of a .npy file, as a memory map."""
     return as_table(printable(path), np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def read_npz(path: Path, more: Collection[str] = ()) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-    """The array called X, or the only one with two dimensions; and those of ``more`` with one value for each row."""
+def read_npy(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
+    """The whole array as a frame."""
+    return as_frame(open_npy(path))
+
+
+def npy_parts(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
+    """Blocks of its rows."""
+    return _blocks(path, open_npy(path), 1, open_npy)
+
+
+def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
+    """The array called X, or the only one with two dimensions; and those of ``texts`` with one value for each row."""
     name = printable(path)
     with zipfile.ZipFile(path) as archive:
         shapes = {member.filename.removesuffix(".npy"): _shape(archive, member) for member in archive.infolist()}
@@ -47,10 +85,13 @@ def read_npz(path: Path, more: Collection[str] = ()) -> tuple[NDArray[Any], dict
     if len(tables) != 1:
         shown = ", ".join(map(repr, sorted(shapes)[:20]))
         raise TableError(f"{name}: needs an array called X or one two-dimensional array; it has {shown}.")
-    rows = shapes[tables[0]][:1]
     with np.load(path, allow_pickle=False) as arrays:
-        X = as_table(name, arrays[tables[0]])
-        return X, {key: arrays[key] for key in more if shapes.get(key) == rows}
+        frame = as_frame(as_table(name, arrays[tables[0]]))
+        for key in texts or ():
+            if shapes.get(key) == (len(frame),):
+                frame[key] = arrays[key].astype(str)
+                "".join(frame[key]).encode()  # refuses texts that are not Unicode
+    return frame
 
 
 def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]:
@@ -73,17 +114,18 @@ def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]
     return tuple(map(int, shape))
 
 
-def as_table(name: str, array: Any) -> Any:
-    """The same array, if it is a table of numbers."""
-    if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise TableError(
-            f"{name}: needs a two-dimensional array of numbers, got {array.ndim} dimensions of "
-            f"{printable(array.dtype)}."
-        )
-    return array
-
-
 # Zarr
+
+
+def read_zarr(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
+    """The whole array as a frame."""
+    return as_frame(open_zarr(path)[:])
+
+
+def zarr_parts(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
+    """Blocks of its rows, which are whole chunks."""
+    array = open_zarr(path)
+    return _blocks(path, array, array.chunks[0], partial(optional("zarr", ZARR).open_array, mode="r"))
 
 
 def open_zarr(path: Path) -> Any:

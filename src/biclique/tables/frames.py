@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError, optional
-from biclique.tables.text_form import PLAIN, Kind, TextForm, as_amount, as_boolean, as_date, as_number, is_missing
+from biclique.tables.text_form import PLAIN, Kind, TextForm, is_missing, meaning_of
 
 INSTALL = "tables are read with pandas and pyarrow: pip install 'biclique[tables]'"
 """The sentence about packages that are not installed."""
@@ -77,6 +76,11 @@ def from_arrow(table: Any) -> Any:
     return table.to_pandas(types_mapper=dtype, ignore_metadata=True)
 
 
+def kind_of(series: Any) -> Kind:
+    """What a normal column holds."""
+    return KINDS.get(getattr(series.dtype, "kind", "O"), "text")
+
+
 def normal(series: Any) -> Any:
     """A column as numbers, booleans, dates without a zone, or texts with None for gaps and words such as NA."""
     pd = pandas()
@@ -92,25 +96,7 @@ def normal(series: Any) -> Any:
         return pd.to_datetime(series, utc=True).dt.tz_localize(None)
     if found != "text":
         return series.where(series.notna(), None).astype(DTYPES[found])
-    codes, fields = _fields(series if inferred == "string" else series.map(str, na_action="ignore"))
-    return _column(series, "text", codes, fields)
-
-
-def kind_of(series: Any) -> Kind:
-    """What a normal column holds."""
-    return KINDS.get(getattr(series.dtype, "kind", "O"), "text")
-
-
-def _fields(series: Any) -> tuple[IntArray, list[str | None]]:
-    """The different texts of a column, None for those that stand for a missing value, and the place of every row's."""
-    codes, fields = pandas().factorize(series.astype(object))
-    return codes, [None if is_missing(str(field)) else str(field) for field in fields]
-
-
-def _column(series: Any, kind: Kind, codes: IntArray, values: Sequence[Any]) -> Any:
-    """A column with one of these values in every row; place −1 is a gap."""
-    table = np.array([*values, None], dtype=object if kind == "boolean" else DTYPES[kind])
-    return pandas().Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])
+    return _as_meant(series if inferred == "string" else series.map(str, na_action="ignore"), PLAIN, ())
 
 
 def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> Any:
@@ -120,29 +106,17 @@ def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> An
     """
     if kind_of(series) != "text":
         return series
-    codes, fields = _fields(series)
-    present = [field for field in fields if field is not None]
-    sign, _ = (as_amount(present[0], form.decimal) if present else None) or ("", 0.0)
-    readers: list[tuple[Kind, Any]] = [("number", partial(as_number, decimal=form.decimal))]
-    if not numbers and present:
-        readers = []
-    readers += [("boolean", as_boolean), ("date", partial(as_date, order=form.date_order))]
-    readers += [("number", lambda field: _amount(field, sign, form.decimal))]
-    for kind, read in readers:
-        values: list[Any] = []
-        for field in fields:
-            values.append(None if field is None else read(field))
-            if values[-1] is None and field is not None:
-                break
-        else:
-            return _column(series, kind, codes, values)
-    return _column(series, "text", codes, fields)
+    kinds = ("number", "boolean", "date", "amount") if numbers else ("boolean", "date", "amount")
+    return _as_meant(series, form, kinds)
 
 
-def _amount(field: str, sign: str, decimal: str) -> float | None:
-    """The number of an amount with this sign."""
-    found = as_amount(field, decimal)
-    return found[1] if found is not None and found[0] == sign else None
+def _as_meant(series: Any, form: TextForm, kinds: Sequence[str]) -> Any:
+    """A column of texts as one of these kinds, or as texts; each different text is looked at once."""
+    codes, found = pandas().factorize(series.astype(object))
+    fields = [None if is_missing(str(field)) else str(field) for field in found]
+    kind, values = meaning_of(fields, form, kinds)
+    table = np.array([*values, None], dtype=object if kind == "boolean" else DTYPES[kind])
+    return pandas().Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])
 
 
 # Values
@@ -179,3 +153,11 @@ def level(value: Any, kind: Kind) -> str:
 def texts_of(series: Any) -> list[str]:
     """The values as texts, empty for gaps; texts as they are."""
     return ["" if text is None else text for text in levels_of(series).tolist()]
+
+
+def with_texts(frame: Any, names: Collection[str]) -> Any:
+    """The frame, in which these columns become texts, such as ids."""
+    for name in names:
+        if name in frame.columns:
+            frame[name] = pandas().Series(texts_of(frame[name]), frame.index, object)
+    return frame

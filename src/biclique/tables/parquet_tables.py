@@ -1,13 +1,37 @@
-"""Parquet files, and folders of them, as Arrow tables."""
+"""Parquet files, and folders of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from biclique.exceptions import TableError, printable
-from biclique.tables.frames import pyarrow
+from biclique.tables.frames import from_arrow, pyarrow
+from biclique.tables.parts import Parts
+from biclique.tables.text_form import TextForm
+
+
+def read_parquet(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
+    """The whole table as a frame."""
+    dataset = open_parquet(path)
+    return from_arrow(dataset.read(columns=columns_of(path, dataset.schema)))
+
+
+def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
+    """The groups of rows of a file, or of a folder of files."""
+    dataset = open_parquet(path)
+    schema, columns = dataset.schema, columns_of(path, dataset.schema)
+    groups = [group for fragment in dataset.fragments for group in fragment.split_by_row_group()]
+    if not groups:
+        raise TableError(f"{printable(path)}: the table has no rows.")
+    places = [(Path(group.path), group, schema, columns) for group in groups]
+    return Parts(read_group, places, from_arrow(schema.empty_table().select(columns)))
+
+
+def read_group(path: Path, group: Any, schema: Any, columns: list[str]) -> Any:  # noqa: ARG001
+    """One group of rows as a frame."""
+    return from_arrow(group.to_table(schema=schema, columns=columns))
 
 
 def open_parquet(path: Path) -> Any:
@@ -42,24 +66,5 @@ def _extension_in(kind: Any) -> Any:
         return kind
     if pa.types.is_dictionary(kind):
         return _extension_in(kind.value_type)
-    for i in range(kind.num_fields):
-        found = _extension_in(kind.field(i).type)
-        if found is not None:
-            return found
-    return None
-
-
-def read_parquet(path: Path, texts: Sequence[str] = ()) -> Any:
-    """The whole table; columns in ``texts`` as texts."""
-    dataset = open_parquet(path)
-    return with_texts(dataset.read(columns=columns_of(path, dataset.schema)), texts)
-
-
-def with_texts(table: Any, names: Sequence[str]) -> Any:
-    """The same table with these columns as texts, empty for null: whole numbers keep every digit."""
-    pa = pyarrow()
-    for j, name in enumerate(table.column_names):
-        if name in names:
-            texts = ["" if value is None else str(value) for value in table.column(j).to_pylist()]
-            table = table.set_column(j, name, pa.array(texts, pa.string()))
-    return table
+    inside = (_extension_in(kind.field(i).type) for i in range(kind.num_fields))
+    return next((found for found in inside if found is not None), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,10 +21,9 @@ from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.page_links import PageLink
-from biclique.tables.frames import as_frame, kind_of, numbers_of, pandas, settled
+from biclique.tables.frames import as_frame, kind_of, pandas, settled
 from biclique.tables.preparer_sums import Sums
 from biclique.tables.used_columns import (
-    chosen_columns,
     first_gap,
     levels_as_fitted,
     listed_names,
@@ -165,17 +165,11 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
             names = self.get_feature_names_out()
             nothing = pandas().DataFrame(np.empty((0, len(names))), columns=names)
             return as_partitions(X).map_partitions(self._partition, meta=nothing)
-        made, kept = self._transform(self._read(X, reset=False))
-        warn_about_rows(kept)
-        return self._packed(X, made, kept)
+        return self._packed(X, *self._transform(self._read(X, reset=False)))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """``fit(X).transform(X)``, reading X once."""
-        if is_dask(X):
-            return self.fit(X, y).transform(X)
-        made, kept = self.fit_rows(X)
-        warn_about_rows(kept)
-        return self._packed(X, made, kept)
+        return self.fit(X, y).transform(X) if is_dask(X) else self._packed(X, *self.fit_rows(X))
 
     def fit_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """``fit(X).transform_rows(X)``, reading X once."""
@@ -221,7 +215,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             return np.concatenate(computed(self.kept, as_partitions(X)))
-        return self._kept(*self._columns(as_frame(X)))
+        return self._cells(as_frame(X))[2]
 
     def in_place(self, labels: ArrayLike, kept: NDArray[np.bool_] | None = None, fill: int = -1) -> NDArray[Any]:
         """One label for every row of the table, ``fill`` for rows left out; by default of the rows of ``fit``."""
@@ -266,19 +260,18 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         """Sort the columns into numbers and categories, after a look at the parameters; the columns that are chosen."""
         for parameter, allowed in CHOICES.items():
             check_choice(parameter, getattr(self, parameter), allowed)
-        auto = isinstance(self.categorical, str) and self.categorical == "auto"
-        asked = {
-            "columns": None if self.columns is None else listed_names("columns", self.columns),
-            "drop": listed_names("drop", self.drop),
-            "categorical": [] if auto else listed_names("categorical", self.categorical),
-        }
-        self.names_ = list(frame.columns)
-        names = chosen_columns(name_of(frame), self.names_, asked)
-        categorical: Any = "auto" if auto else asked["categorical"]
+        name, self.names_ = name_of(frame), list(frame.columns)
+        listed = partial(listed_names, name, columns=self.names_)
+        categorical = [] if is_auto(self.categorical) else listed("categorical", self.categorical)
+        columns = self.names_ if self.columns is None else listed("columns", self.columns)
+        away = {*listed("drop", self.drop)}
+        names = list(dict.fromkeys(column for column in columns if column not in away))
+        if not names:
+            raise TableError(f"{name}: no feature columns are left; drop fewer columns.")
         chosen = frame[names].copy(deep=False)
-        for name in names:
-            if auto or name not in categorical:
-                chosen[name] = settled(chosen[name])
+        for column in names:
+            if column not in categorical:
+                chosen[column] = settled(chosen[column])
         defaults = type(self)().get_params()
         given = {name: value for name, value in self.get_params().items() if not np.array_equal(value, defaults[name])}
         with_names = hasattr(self, "feature_names_in_")
@@ -287,40 +280,33 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         self.kinds_ = {name: kind_of(chosen[name]) for name in (*numbers, *categories)}
         return chosen
 
-    def _columns(self, frame: Any) -> tuple[FloatArray, NDArray[Any]]:
-        """Numbers (n, p) with NaN for gaps, and levels (n, q) with None for gaps, of the columns that ``fit`` used."""
-        name = name_of(frame)
-        absent = [column for column in self._used() if column not in frame.columns]
+    def _cells(self, frame: Any) -> tuple[FloatArray, NDArray[Any], NDArray[np.bool_]]:
+        """Of the columns that ``fit`` used, in the rows that stay: numbers, levels, and which rows these are.
+
+        Numbers (n, p) have NaN for gaps, levels (n, q) None. Infinite values are refused, and gaps if they have to be.
+        """
+        name, used = name_of(frame), self._used()
+        absent = [column for column in used if column not in frame.columns]
         if absent:
             shown = frame.columns.tolist()
             raise DataError(f"{name}: column {absent[0]!r} was used in fit and is not there; columns: {shown}.")
+        if self.missing == "refuse" and (gap := first_gap(frame[used])):
+            raise DataError(f"{name}: {gap} (NaN); fit with another missing=, such as 'mean' or 'drop'.")
         X = np.empty((len(frame), len(self.number_columns_)))
         for j, column in enumerate(self.number_columns_):
-            X[:, j] = numbers_of(number_as_fitted(settled(frame[column]), self.kinds_[column], name))
+            X[:, j] = number_as_fitted(frame[column], self.kinds_[column], name)
         L = np.empty((len(frame), len(self.category_columns_)), dtype=object)
         for j, column in enumerate(self.category_columns_):
             L[:, j] = levels_as_fitted(frame[column], self.kinds_[column])
-        return X, L
-
-    def _kept(self, X: FloatArray, L: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows stay."""
-        if self.missing != "drop":
-            return np.ones(len(X), dtype=bool)
-        gaps = np.array([[level is None for level in row] for row in L.tolist()], dtype=bool).reshape(L.shape)
-        return np.asarray(np.isfinite(X).all(axis=1) & ~gaps.any(axis=1))
-
-    def _rows(self, frame: Any) -> tuple[FloatArray, NDArray[Any], NDArray[np.bool_]]:
-        """Numbers and levels of the rows that are kept, and which these are. Infinite values are refused."""
-        X, L = self._columns(frame)
-        kept = self._kept(X, L)
-        if not kept.all():
+        kept = np.ones(len(frame), dtype=bool)
+        if self.missing == "drop":
+            kept = np.isfinite(X).all(axis=1) & ~pandas().isna(L).any(axis=1)
             X, L = X[kept], L[kept]
-        infinite = np.isinf(X)
-        if infinite.any():
-            at, j = np.argwhere(infinite)[0]
+        if np.isinf(X).any():
+            at, j = np.argwhere(np.isinf(X))[0]
             raise TableError(
-                f"{name_of(frame)}: infinite value (inf) in row {np.flatnonzero(kept)[at] + 1}, column "
-                f"{self.number_columns_[j]!r}: replace it, or leave such rows out with ",
+                f"{name}: infinite value (inf) in row {at + 1}, column {self.number_columns_[j]!r}: replace it, or "
+                "leave such rows out with ",
                 MISSING_DROP,
                 ".",
             )
@@ -329,39 +315,34 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     # Fitting
 
     def _fit(self, frame: Any) -> tuple[FloatArray, NDArray[Any]]:
-        X, L, self.kept_ = self._rows(self._choose(frame))
-        if not len(X):
-            raise _every_row_has_gaps(name_of(frame))
+        X, L, self.kept_ = self._cells(self._choose(frame))
         gaps = np.asarray(np.isnan(X).any(axis=0))
         self._learn(name_of(frame), X, gaps, [Counter(column.tolist()) for column in L.T])
         return X, L
 
     def _fit_partitions(self, X: Any) -> None:
-        """Sums of each partition, added in their order."""
+        """From sums of each partition."""
         for parameter, (value, way_out) in WHOLE_TABLE.items():
-            asked = getattr(self, parameter)
-            if isinstance(asked, str) and asked == value:
+            if np.array_equal(getattr(self, parameter), value):
                 raise ParameterError(f"{way_out}, or read the table whole.")
         first = self._read(X.partitions[0].compute(), reset=True)
-        self._choose(first, whole=X.npartitions == 1)
+        name = name_of(self._choose(first, whole=X.npartitions == 1))
         sums = Sums.added(computed(self._sums, X))
-        if not sums.n_rows:
-            raise _every_row_has_gaps(name_of(first))
         names = [*self.number_columns_, *self.category_columns_]
-        empty = [repr(name) for name, n in zip(names, sums.n_values, strict=True) if not n]
-        if empty:
-            raise TableError(f"{name_of(first)}: columns {', '.join(empty)} have no value: leave them out with ", DROP)
-        filled = self.missing in FILLED
-        self._learn(name_of(first), sums.two_rows(filled), sums.counts < sums.n_rows, sums.levels)
+        empty = [repr(column) for column, n in zip(names, sums.n_values, strict=True) if not n]
+        if sums.n_rows and empty:
+            raise TableError(f"{name}: columns {', '.join(empty)} have no value: leave them out with ", DROP)
+        rows = sums.two_rows(self.missing in FILLED) if sums.n_rows else np.empty((0, len(self.number_columns_)))
+        self._learn(name, rows, sums.counts < sums.n_rows, sums.levels)
 
     def _sums(self, part: Any) -> Sums:
-        frame = as_frame(part)
-        self._refuse_gaps(frame)
-        X, L, _ = self._rows(frame)
+        X, L, _ = self._cells(as_frame(part))
         return Sums.of(X, L)
 
     def _learn(self, name: str, X: FloatArray, gaps: NDArray[np.bool_], levels: Sequence[Counter[str | None]]) -> None:
         """Fit scikit-learn's transformers to rows, columns that have ``gaps``, and counts of levels."""
+        if not len(X):
+            raise TableError(f"{name}: every row has a missing value; leave out columns with ", DROP, ".")
         self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
         self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps) if self.missing == "indicator"]
         if self.number_columns_ and self.missing in FILLED:
@@ -402,17 +383,8 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     # Transforming
 
-    def _refuse_gaps(self, frame: Any) -> None:
-        if self.missing != "refuse":
-            return
-        used = frame[[name for name in self._used() if name in frame.columns]]
-        gap = first_gap(used)
-        if gap:
-            raise DataError(f"{name_of(frame)}: {gap} (NaN); fit with another missing=, such as 'mean' or 'drop'.")
-
     def _transform(self, frame: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        self._refuse_gaps(frame)
-        X, L, kept = self._rows(frame)
+        X, L, kept = self._cells(frame)
         return self._made(frame, X, L), kept
 
     def _made(self, frame: Any, X: FloatArray, L: NDArray[Any]) -> FloatArray:
@@ -428,9 +400,8 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         gaps = np.isnan(X)
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
-            warn_about_gaps(
-                [name for name, found in zip(self.number_columns_, gaps.T, strict=True) if found.any()], self.indicated_
-            )
+            with_gaps = [self.number_columns_[j] for j in np.flatnonzero(gaps.any(axis=0))]
+            warn_about_gaps([name for name in with_gaps if name not in self.indicated_])
         if self.imputer_ is not None:
             X = self.imputer_.transform(X)
         if self.scaler_ is not None:
@@ -462,6 +433,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     def _packed(self, X: Any, made: FloatArray, kept: NDArray[np.bool_]) -> Any:
         """As a frame with the right rows, if pandas is asked for and rows were left out; scikit-learn does the rest."""
+        warn_about_rows(kept)
         asked = getattr(self, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
         if asked != "pandas" or kept.all() or not hasattr(X, "iloc"):
             return made
@@ -482,8 +454,9 @@ def computed(function: Callable[[Any], Any], X: Any) -> Sequence[Any]:
     return tuple(dask.compute(*(dask.delayed(function)(part) for part in X.to_delayed())))
 
 
-def _every_row_has_gaps(name: str) -> TableError:
-    return TableError(f"{name}: every row has a missing value; leave out columns with ", DROP, ".")
+def is_auto(categorical: Sequence[str | int] | str) -> bool:
+    """True if categories are to be found by their looks."""
+    return isinstance(categorical, str) and categorical == "auto"
 
 
 def _too_large(name: str) -> DataError:

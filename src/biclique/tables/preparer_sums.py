@@ -1,4 +1,4 @@
-"""What a TablePreparer learns from a part of a table, so that parts can be added."""
+"""What a TablePreparer learns from the parts of a table."""
 
 from __future__ import annotations
 
@@ -26,30 +26,25 @@ class Sums:
     @classmethod
     def of(cls, X: FloatArray, L: NDArray[Any]) -> Sums:
         """Those of some rows; NaN and None count as no value."""
-        present = ~np.isnan(X)
-        counts = present.sum(axis=0).astype(float)
-        levels = [Counter(column.tolist()) for column in L.T]
+        counts = (~np.isnan(X)).sum(axis=0).astype(float)
         with np.errstate(over="ignore", invalid="ignore"):
-            means = np.where(present, X, 0).sum(axis=0) / np.maximum(counts, 1)
-            squares = (np.where(present, X - means, 0) ** 2).sum(axis=0)
-        return cls(len(X), counts, means, squares, levels)
+            means = np.nansum(X, axis=0) / np.maximum(counts, 1)
+            squares = np.nansum((X - means) ** 2, axis=0)
+        return cls(len(X), counts, means, squares, [Counter(column.tolist()) for column in L.T])
 
     @classmethod
     def added(cls, parts: Sequence[Sums]) -> Sums:
-        """Those of all parts, in their order, as Chan, Golub and LeVeque add them."""
-        first, *others = parts
-        n_rows, counts, means, squares = first.n_rows, first.counts, first.means, first.squares
-        levels = [Counter(found) for found in first.levels]
-        for part in others:
-            total = np.maximum(counts + part.counts, 1)
-            gap = np.where(part.counts > 0, part.means - means, 0)
-            squares = squares + part.squares + gap**2 * (counts * part.counts / total)
-            means = means + gap * (part.counts / total)
-            counts = counts + part.counts
-            n_rows += part.n_rows
+        """Those of all parts: Σ (x − mean)² = Σ over parts of (their own + count (their mean − mean)²)."""
+        counts = np.array([part.counts for part in parts])
+        own = np.array([part.means for part in parts])
+        total = counts.sum(axis=0)
+        means = (counts * own).sum(axis=0) / np.maximum(total, 1)
+        squares = sum(part.squares for part in parts) + (counts * (own - means) ** 2).sum(axis=0)
+        levels = [Counter(found) for found in parts[0].levels]
+        for part in parts[1:]:
             for found, more in zip(levels, part.levels, strict=True):
                 found.update(more)
-        return cls(n_rows, counts, means, squares, levels)
+        return cls(sum(part.n_rows for part in parts), total, means, squares, levels)
 
     def two_rows(self, filled: bool) -> FloatArray:
         """mean ± deviation: two rows with the mean and the variance of all; a value ``filled`` in has deviation 0."""
@@ -59,5 +54,4 @@ class Sums:
     @property
     def n_values(self) -> list[float]:
         """The number of values of every column of numbers, then of every category."""
-        present = [sum(n for level, n in found.items() if level is not None) for found in self.levels]
-        return [*self.counts.tolist(), *present]
+        return [*self.counts.tolist(), *(found.total() - found[None] for found in self.levels)]

@@ -1,4 +1,4 @@
-"""Tables in, by the ending of their name: whole as a pandas frame, or lazily as a collection of Dask.
+"""Tables in, by the ending of their name: whole as a pandas frame, or in parts as a Dask frame.
 
 A new format is one entry of ``FORMATS``. Nothing is unpickled, and no code that a file names is run.
 """
@@ -17,13 +17,13 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
 from biclique.runtime.memory import require_memory
-from biclique.tables.array_tables import open_zarr, read_npy, read_npz
-from biclique.tables.frames import INSTALL, as_frame, from_arrow, pandas, pyarrow, settled, texts_of
-from biclique.tables.lazy_tables import open_chunks, open_groups, open_npy, open_text
-from biclique.tables.parquet_tables import open_parquet, read_parquet
+from biclique.tables.array_tables import npy_parts, open_zarr, read_npy, read_npz, read_zarr, zarr_parts
+from biclique.tables.frames import INSTALL, as_frame, pandas, pyarrow, settled, texts_of, with_texts
+from biclique.tables.parquet_tables import open_groups, open_parquet, read_parquet
+from biclique.tables.parts import Parts
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
-from biclique.tables.text_tables import find_head, no_rows, read_bytes, read_columns, typed_frame, without_last_gaps
+from biclique.tables.text_tables import open_text, read_text, typed_frame
 
 UNPACKED = 5
 """How many times larger a packed file is assumed to be in memory."""
@@ -38,71 +38,35 @@ class TableFormat:
     """A kind of file."""
 
     name: str
-    read: Callable[[Path, TextForm, Sequence[str], bool], Any]
-    """``read(path, form, texts, as_text)`` gives a frame."""
-    open: Callable[[Path, TextForm, Sequence[str]], Any] | None = None
-    """``open(path, form, texts)`` gives a collection of Dask; None if such a file is read whole."""
+    read: Callable[[Path, TextForm, Collection[str] | None], Any]
+    """``read(path, form, texts)`` gives a frame."""
+    open: Callable[[Path, TextForm, Collection[str]], Parts] | None = None
+    """``open(path, form, texts)`` gives its parts; None if such a file is read whole."""
     is_text: bool = False
 
 
-def _read_text(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:
-    name = printable(path)
-    data = read_bytes(path, form)
-    head = find_head(path, data, form)
-    every = head.names if as_text else texts
-    table = read_columns(name, without_last_gaps(data, head), head, form, every)
-    if not table.num_rows:
-        raise no_rows(name, head)
-    frame = table.to_pandas().astype(object) if as_text else typed_frame(table, form, texts)
-    frame.attrs["notes"] = head.notes
-    return frame
-
-
-def _read_excel(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:
+def read_excel(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:
+    """The first sheet; columns that are not in ``texts`` hold what all of their fields mean."""
     optional("openpyxl", INSTALL)
     header = None if form.header is False else 0
     frame = pandas().read_excel(path, header=header, dtype=object, na_filter=False)
     frame.columns = ["" if str(name).startswith("Unnamed: ") else str(name).strip() for name in frame.columns]
     frame = as_frame(frame, printable(path))
     for name in frame.columns:
-        if as_text or name in texts:
-            frame[name] = texts_of(frame[name])
-        else:
+        if name not in (texts or ()):
             frame[name] = settled(frame[name], form, numbers=True)
     return frame
 
 
-def _read_parquet(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
-    return from_arrow(read_parquet(path, texts))
-
-
-def _read_npy(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
-    return as_frame(read_npy(path))
-
-
-def _read_npz(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
-    X, more = read_npz(path, texts)
-    frame = as_frame(X)
-    for name, values in more.items():
-        texts = values.astype(str).tolist()
-        "".join(texts).encode().decode()  # refuses texts that are not Unicode
-        frame[name] = texts
-    return frame
-
-
-def _read_zarr(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
-    return as_frame(open_zarr(path)[:])
-
-
-TEXT = TableFormat("text file", _read_text, open_text, is_text=True)
-PARQUET = TableFormat("Parquet file", _read_parquet, open_groups)
+TEXT = TableFormat("text file", read_text, open_text, is_text=True)
+PARQUET = TableFormat("Parquet file", read_parquet, open_groups)
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab", ".csv.gz", ".txt.gz", ".tsv.gz", ".tab.gz"), TEXT),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
-    ".xlsx": TableFormat("Excel file", _read_excel),
-    ".npy": TableFormat("NumPy file", _read_npy, open_npy),
-    ".npz": TableFormat("NumPy file", _read_npz),
-    ".zarr": TableFormat("Zarr array", _read_zarr, open_chunks),
+    ".xlsx": TableFormat("Excel file", read_excel),
+    ".npy": TableFormat("NumPy file", read_npy, npy_parts),
+    ".npz": TableFormat("NumPy file", read_npz),
+    ".zarr": TableFormat("Zarr array", read_zarr, zarr_parts),
 }
 """The kinds of files, by the ending of their name."""
 FOLDERS = (".parquet", ".pq", ".zarr")
@@ -158,7 +122,7 @@ def read_frame(
     """
     with opened(path) as (file, kind):
         require_memory(COPIES * size_of(path), f"{printable(path)}: the table in memory", FEWER)
-        frame = kind.read(file, form, list(texts), as_text)
+        frame = with_texts(kind.read(file, form, None if as_text else texts), texts)
     frame.attrs = {"name": printable(path), "notes": frame.attrs.get("notes", ())}
     return frame
 
@@ -183,14 +147,14 @@ def size_of(path: str | os.PathLike[str]) -> int:
 
 
 def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
-    """A table larger than memory as a Dask frame (CSV, TSV, Parquet) or a Dask array (.npy, Zarr).
+    """A table larger than memory as a Dask frame.
 
     The columns of a text file hold what they hold in its first rows; other values below are an error.
     """
     with opened(path) as (file, kind):
         if kind.open is None:
             raise TableError(f"{printable(path)}: a {kind.name} is read whole: save it as Parquet to read it in parts.")
-        return kind.open(file, form, list(texts))
+        return kind.open(file, form, texts).as_dask(printable(path), texts)
 
 
 @dataclass(frozen=True)

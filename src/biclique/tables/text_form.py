@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -60,6 +60,9 @@ PLAIN = TextForm()
 """The usual form: points, UTF-8, a header if the first line has a text."""
 
 
+# One field
+
+
 def is_missing(field: str) -> bool:
     """True for a field that stands for a missing value."""
     return field.strip().lower() in MISSING
@@ -81,13 +84,11 @@ def as_amount(field: str, decimal: str = ".") -> tuple[str, float] | None:
     found = SIGNED.fullmatch(field.strip())
     if found is None or bool(found[2]) == bool(found[5]) or (found[1] and found[3]):
         return None
-    points = found[4].replace(",", ";").replace(".", ",").replace(";", ".") if decimal == "," else found[4]
-    if "," in points and not THOUSANDS.fullmatch(points):
+    digits = found[4].translate({ord(","): ".", ord("."): ","}) if decimal == "," else found[4]
+    if "," in digits and not THOUSANDS.fullmatch(digits):
         return None
-    number = as_number(points.replace(",", ""))
-    if number is None:
-        return None
-    return found[2] or found[5], -number if "-" in (found[1], found[3]) else number
+    number = as_number(found[1] + found[3] + digits.replace(",", ""))
+    return None if number is None else (found[2] or found[5], number)
 
 
 def as_boolean(field: str) -> bool | None:
@@ -114,9 +115,51 @@ def as_date(field: str, order: str = "") -> np.datetime64 | None:
         return None
 
 
+# All fields of a column
+
+
 def date_orders(fields: Iterable[str]) -> tuple[str, ...]:
     """The orders that read every one of these fields, dates such as 01/02/2020; none for other fields."""
     present = [field.strip() for field in fields if not is_missing(field)]
     if not present or not YEAR_LAST.fullmatch(present[0]):
         return ()
     return tuple(order for order in DATE_ORDERS if all(as_date(field, order) is not None for field in present))
+
+
+def meaning_of(fields: Sequence[str | None], form: TextForm, kinds: Iterable[str]) -> tuple[Kind, list[Any]]:
+    """The first of these kinds that all fields are, and their values; texts as they are if it is none of them.
+
+    None is a gap; a column of gaps alone is one of numbers. Amounts are numbers behind or before one sign, such as $.
+    """
+    first = next((field for field in fields if field is not None), None)
+    if first is None:
+        return "number", list(fields)
+    sign = as_amount(first, form.decimal) or ("", 0.0)
+
+    def amount(field: str) -> float | None:
+        found = as_amount(field, form.decimal)
+        return None if found is None or found[0] != sign[0] else found[1]
+
+    readers: dict[str, tuple[Kind, Callable[[str], Any]]] = {
+        "number": ("number", lambda field: as_number(field, form.decimal)),
+        "boolean": ("boolean", as_boolean),
+        "date": ("date", lambda field: as_date(field, form.date_order)),
+        "amount": ("number", amount),
+    }
+    for wanted in kinds:
+        kind, read = readers[wanted]
+        values = _all_read(fields, read)
+        if values is not None:
+            return kind, values
+    return "text", list(fields)
+
+
+def _all_read(fields: Sequence[str | None], read: Callable[[str], Any]) -> list[Any] | None:
+    """The value of every field, None for gaps; nothing if one of them cannot be read."""
+    values = []
+    for field in fields:
+        value = None if field is None else read(field)
+        if value is None and field is not None:
+            return None
+        values.append(value)
+    return values

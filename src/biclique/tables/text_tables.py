@@ -1,6 +1,7 @@
 """Text files of fields between commas, semicolons, tabs or bars: bytes to columns of texts, and these to values.
 
-pyarrow parses columns of numbers, and splits others as texts, which are looked at field by field.
+pyarrow splits the fields, and reads columns that are numbers throughout. Others are looked at field by field.
+In parts, columns hold what they hold in the first rows.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from biclique.exceptions import Argument, TableError, printable
 from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.threads import count_threads
-from biclique.tables.frames import check_names, pandas, pyarrow, settled
+from biclique.tables.frames import DTYPES, check_names, kind_of, pandas, pyarrow, settled
+from biclique.tables.parts import Parts
 from biclique.tables.text_form import MISSING, TextForm, as_amount, as_number, is_missing
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -29,10 +32,10 @@ HEAD = 2**22
 """Bytes in which the first row must end."""
 BLOCK = 2**22
 """Bytes that pyarrow parses at once."""
-SAMPLE = 2**16
-"""Bytes of rows that say which columns may be numbers."""
-NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title(), "NaN")})
-"""Fields of numbers that stand for a missing value, as they are usually written."""
+TEXT_BLOCK = 2**25
+"""Bytes of a file in parts that are read at once."""
+FIRST_BYTES = 2**22
+"""Bytes of a file in parts that say what its columns hold."""
 QUOTED = re.compile(r'"[^"]*"')
 EXCEL_LINE = re.compile(r"(?:sep=([,;\t|])\r?\n)?")
 BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))*")
@@ -60,6 +63,19 @@ class Head:
     names_by_guess: bool
     notes: tuple[str, ...] = ()
     """What may have been meant otherwise."""
+
+
+def read_text(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:
+    """A whole text file as a frame; fields of columns in ``texts`` stay as they are written, those of all for None."""
+    name = printable(path)
+    data = read_bytes(path, form)
+    head = find_head(path, data, form)
+    table = split_fields(name, without_last_gaps(data, head), head, head.start)
+    if not table.num_rows:
+        raise _no_rows(name, head)
+    frame = typed_frame(table, form, head.names if texts is None else texts)
+    frame.attrs["notes"] = head.notes
+    return frame
 
 
 def read_bytes(path: Path, form: TextForm) -> bytes:
@@ -140,14 +156,14 @@ def _is_number(field: str, decimal: str) -> bool:
     return is_missing(field) or as_number(field, decimal) is not None or as_amount(field, decimal) is not None
 
 
-def _may_be_names(fields: Sequence[str]) -> bool:
+def _may_be_names(fields: list[str]) -> bool:
     """True for whole numbers that go up by one, such as years."""
     if len(fields) < 3 or not all(field.isdecimal() and len(field) < 10 for field in fields):
         return False
     return list(map(int, fields)) == list(range(int(fields[0]), int(fields[0]) + len(fields)))
 
 
-def no_rows(name: str, head: Head) -> TableError:
+def _no_rows(name: str, head: Head) -> TableError:
     """The error about a file of names alone."""
     if not head.names_by_guess:
         return TableError(f"{name}: the table has no rows.")
@@ -158,63 +174,7 @@ def no_rows(name: str, head: Head) -> TableError:
     )
 
 
-# Columns
-
-
-def read_columns(name: str, data: bytes, head: Head, form: TextForm, texts: Collection[str]) -> Any:
-    """An Arrow table of numbers and texts: a column of numbers in the first rows is parsed as such if all of it is."""
-    end = data.rfind(b"\n", head.start, head.start + SAMPLE) + 1
-    numbers: list[str] = []
-    with suppress(TableError, pyarrow().ArrowInvalid):  # of a field that goes on behind the end
-        sample = split_fields(name, data[head.start : end], head)
-        numbers = [column for column in head.names if as_numbers(sample.column(column), form.decimal) is not None]
-    with suppress(pyarrow().ArrowInvalid):
-        return split_fields(name, data, head, head.start, {*numbers} - {*texts}, form.decimal)
-    return split_fields(name, data, head, head.start)
-
-
-def split_fields(
-    name: str, data: bytes, head: Head, start: int = 0, numbers: Collection[str] = (), decimal: str = "."
-) -> Any:
-    """An Arrow table of texts and ``numbers``, from a byte on. Blank lines are rows in a table of one column only."""
-    pa, csv_reader = pyarrow(), pyarrow("pyarrow.csv")
-    types = {column: pa.float64() if column in numbers else pa.string() for column in head.names}
-    if not data[start : start + HEAD].strip() and not data[start:].strip():
-        return pa.schema(types).empty_table()
-    wrong: list[Any] = []
-
-    def look_at(row: Any) -> str:
-        if not row.text.strip():
-            return "skip"
-        wrong.append(row)
-        return "error"
-
-    parsing = csv_reader.ParseOptions(
-        delimiter=head.delimiter,
-        newlines_in_values=b'"' in data,
-        ignore_empty_lines=len(head.names) > 1,
-        invalid_row_handler=look_at,
-    )
-    values = csv_reader.ConvertOptions(column_types=types, check_utf8=False, null_values=NULLS, decimal_point=decimal)
-
-    def parse(threads: bool) -> Any:
-        block = BLOCK if data.find(b"\n", start, start + BLOCK) >= 0 else len(data) + 1
-        reading = csv_reader.ReadOptions(column_names=head.names, block_size=block, use_threads=threads)
-        return csv_reader.read_csv(pa.BufferReader(pa.py_buffer(data).slice(start)), reading, parsing, values)
-
-    try:
-        return parse(threads=True)
-    except pa.ArrowInvalid as error:
-        if not wrong:
-            raise
-        wrong.clear()
-        with suppress(pa.ArrowInvalid):
-            parse(threads=False)  # counts the rows
-        row = wrong[0]
-        raise TableError(
-            f"{name}: row {row.number} has {row.actual_columns} fields, the first has {row.expected_columns}: mend the "
-            f"line; a field that has a {DELIMITERS[head.delimiter]} in it needs quotes."
-        ) from error
+# Fields
 
 
 def without_last_gaps(data: bytes, head: Head) -> bytes:
@@ -229,6 +189,44 @@ def without_last_gaps(data: bytes, head: Head) -> bytes:
     return data[:end]
 
 
+def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
+    """An Arrow table of texts, from a byte on. Blank lines are rows in a table of one column only."""
+    pa, csv_reader = pyarrow(), pyarrow("pyarrow.csv")
+    types = dict.fromkeys(head.names, pa.string())
+    if not data[start : start + HEAD].strip() and not data[start:].strip():
+        return pa.schema(types).empty_table()
+    wrong: list[Any] = []
+
+    def look_at(row: Any) -> str:
+        if row.text.strip() and not wrong:
+            wrong.append(row)
+        return "skip"
+
+    parsing = csv_reader.ParseOptions(
+        delimiter=head.delimiter,
+        newlines_in_values=b'"' in data,
+        ignore_empty_lines=len(head.names) > 1,
+        invalid_row_handler=look_at,
+    )
+    values = csv_reader.ConvertOptions(column_types=types, check_utf8=False)
+    block = BLOCK if data.find(b"\n", start, start + BLOCK) >= 0 else len(data) + 1
+
+    def parse(threads: bool) -> Any:
+        reading = csv_reader.ReadOptions(column_names=head.names, block_size=block, use_threads=threads)
+        return csv_reader.read_csv(pa.BufferReader(pa.py_buffer(data).slice(start)), reading, parsing, values)
+
+    table = parse(threads=True)
+    if wrong:
+        wrong.clear()
+        parse(threads=False)  # counts the rows
+        row = wrong[0]
+        raise TableError(
+            f"{name}: row {row.number} has {row.actual_columns} fields, the first has {row.expected_columns}: mend the "
+            f"line; a field that has a {DELIMITERS[head.delimiter]} in it needs quotes."
+        )
+    return table
+
+
 # Values
 
 
@@ -240,8 +238,6 @@ def typed_frame(table: Any, form: TextForm, texts: Collection[str] = ()) -> Any:
 
     def typed(name: str) -> Any:
         column = table.column(name)
-        if pyarrow().types.is_floating(column.type):
-            return column.to_numpy()
         numbers = None if name in texts else as_numbers(column, form.decimal)
         if numbers is not None:
             return numbers
@@ -267,3 +263,63 @@ def as_numbers(column: Any, decimal: str) -> Any:
     with suppress(pa.ArrowInvalid):
         return pc.cast(pc.if_else(gaps, None, plain), pa.float64()).to_numpy()
     return None
+
+
+# In parts
+
+
+def open_text(path: Path, form: TextForm, texts: Collection[str]) -> Parts:
+    """The blocks of a text file."""
+    name = printable(path)
+    with path.open("rb") as file:
+        first = file.read(FIRST_BYTES) + file.readline()
+    if first.startswith((b"\x1f\x8b", *UTF_16)):
+        raise TableError(f"{name}: does not fit the memory, and can not be read in parts: unpack it, in UTF-8.")
+    text = in_utf8(name, first, form.encoding)
+    head = find_head(path, text, form)
+    nothing = typed_frame(split_fields(name, text, head, head.start), form, texts).iloc[:0]
+    rows = text[head.start :].decode().encode(form.encoding.replace("-sig", ""))
+    edges = block_edges(path, len(first) - len(rows))
+    places = [(path, start, stop, form, head, nothing, texts) for start, stop in pairwise(edges)]
+    return Parts(read_block, places, nothing, head.notes)
+
+
+def block_edges(path: Path, start: int) -> list[int]:
+    """The bytes at which blocks begin and the last one ends: ends of lines outside quotes."""
+    edges = [start]
+    with path.open("rb") as file:
+        file.seek(start)
+        while block := file.read(TEXT_BLOCK):
+            quotes = (block + file.readline()).count(b'"')
+            while quotes % 2 and (line := file.readline()):
+                quotes += line.count(b'"')
+            edges.append(file.tell())
+    return edges
+
+
+def read_block(
+    path: Path, start: int, stop: int, form: TextForm, head: Head, nothing: Any, texts: Collection[str]
+) -> Any:
+    """The rows between two bytes, as columns of the same kinds as in ``nothing``."""
+    name = f"{printable(path)} (from byte {start} on)"
+    with path.open("rb") as file:
+        file.seek(start)
+        data = in_utf8(name, file.read(stop - start), form.encoding)
+        is_last = not file.read(1)
+    table = split_fields(name, without_last_gaps(data, head) if is_last else data, head)
+    frame = typed_frame(table, form, texts)
+    for column in head.names:
+        kind, found = kind_of(nothing[column]), kind_of(frame[column])
+        if found == kind:
+            continue
+        if frame[column].isna().all():
+            frame[column] = pandas().Series([None] * len(frame), dtype=DTYPES[kind])
+        elif kind == "text":
+            frame[column] = table.column(column).to_pandas().astype(object)
+        else:
+            raise TableError(
+                f"{name}: column {column!r} holds {kind}s in the first rows and {found}s here: mend the values, or "
+                "leave it out."
+            )
+    frame.attrs["name"] = name
+    return frame

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, printable, warn_user
-from biclique.tables.diagnosis import ColumnsError, advise, counted, counts_rows, describe, look_at
+from biclique.tables.diagnosis import ColumnsError, Looks, advise, counted, counts_rows, describe, look_at
 from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
 from biclique.tables.text_form import Kind, as_number
 
@@ -28,37 +28,31 @@ def name_of(frame: Any) -> str:
     return str(frame.attrs.get("name", "X"))
 
 
+def _some(words: Sequence[str], most: int = SHOWN) -> str:
+    """The first words of a list, with … for the rest."""
+    return ", ".join(words[:most]) + ", …" * (len(words) > most)
+
+
 def absent_column(name: str, argument: str, absent: str, columns: Sequence[str]) -> TableError:
     """The error about a column that was named and does not exist."""
-    shown = ", ".join(map(repr, columns[:MOST_NAMED])) + (", …" if len(columns) > MOST_NAMED else "")
+    shown = _some([repr(column) for column in columns[: MOST_NAMED + 1]], MOST_NAMED)
     return TableError(f"{name}: ", argument, f" names column {absent!r}, which does not exist; columns: {shown}.")
 
 
-def listed_names(argument: str, value: Sequence[str | int] | None) -> list[str]:
-    """Names that came as an argument; a single text is refused, because its letters would be names."""
+def listed_names(name: str, argument: str, value: Sequence[str | int] | None, columns: Sequence[str]) -> list[str]:
+    """Names of columns that came as an argument; a single text is refused, because its letters would be names."""
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, type(None))):
         raise ParameterError(f"{argument} must be a list of names of columns, got {value!r}: write [{value!r}].")
-    return [str(name) for name in (() if value is None else value)]
-
-
-def chosen_columns(name: str, names: Sequence[str], asked: Mapping[str, Sequence[str] | None]) -> list[str]:
-    """The names of the columns to use; all names in ``asked``, by parameter, must exist."""
-    known = set(names)
-    for argument, wanted in asked.items():
-        for column in wanted or ():
-            if column not in known:
-                raise absent_column(name, argument, column, names)
-    columns = asked["columns"]
-    away = set(asked["drop"] or ())
-    kept = [column for column in (names if columns is None else columns) if column not in away]
-    if not kept:
-        raise TableError(f"{name}: no feature columns are left; drop fewer columns.")
-    return list(dict.fromkeys(kept))
+    names = [str(column) for column in (() if value is None else value)]
+    absent = [column for column in names if column not in {*columns}]
+    if absent:
+        raise absent_column(name, argument, absent[0], columns)
+    return names
 
 
 def sorted_columns(
     frame: Any,
-    categorical: Collection[str] | Literal["auto"],
+    categorical: Collection[str],
     parameters: Mapping[str, Any],
     *,
     with_names: bool,
@@ -70,34 +64,38 @@ def sorted_columns(
     a column is not refused for its gaps.
     """
     missing, dates = parameters.get("missing", "refuse"), parameters.get("dates", "refuse")
-    numbers: list[str] = []
-    categories: list[str] = []
-    problems: list[str] = []
+    numbers: dict[str, Looks] = {}
+    categories: dict[str, Looks] = {}
     for name, column in frame.items():
-        kind = kind_of(column)
-        if kind == "date" and dates == "drop" and name not in categorical:
-            continue
-        looks_so = categorical == "auto" and kind == "text" and look_at(column).look == "category"
-        is_category = name in categorical or looks_so
-        unusable = not is_category and (kind == "text" or (kind == "date" and dates == "refuse"))
-        gaps = column.isna()
-        has_gaps = whole and (gaps.all() or (missing == "refuse" and gaps.any()))
-        if unusable or has_gaps or name == "":
-            problems.append(name)
-        (categories if is_category else numbers).append(name)
+        found = look_at(column)
+        looks_so = parameters.get("categorical") == "auto" and found.kind == "text" and found.look == "category"
+        if name in categorical or looks_so:
+            categories[name] = found
+        elif found.kind != "date" or dates != "drop":
+            numbers[name] = found
+    looks = [(numbers | categories)[name] for name in frame.columns if name in numbers or name in categories]
+    ids = [found for found in numbers.values() if found.kind == "number" and found.look == "id"]
+
+    def is_problem(found: Looks) -> bool:
+        if found.name in numbers and (found.kind == "text" or (found.kind == "date" and dates == "refuse")):
+            return True
+        has_gaps = found.n_missing == found.n_rows or (missing == "refuse" and found.n_missing > 0)
+        return found.name == "" or (whole and has_gaps)
+
+    problems = [found for found in looks if is_problem(found)]
     if problems:
-        ids = [name for name in numbers if kind_of(frame[name]) == "number" and look_at(frame[name]).look == "id"]
-        looks = [look_at(frame[name]) for name in frame.columns if name in problems or name in ids]
-        advice = advise(looks, categories, fill=missing == "refuse")
+        about = [found for found in looks if found in problems or found in ids]
+        advice = advise(about, categories, fill=missing == "refuse")
         shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
-        description = describe(shown, looks, frame.shape[1], first_gap(frame[problems]))
+        gap = first_gap(frame[[found.name for found in problems]])
         nothing_left = {*frame.columns} <= {*advice.id, *advice.drop}
-        raise ColumnsError(description, "" if nothing_left else advice.python(dict(parameters)), advice)
-    if not numbers and not categories:
+        call = "" if nothing_left else advice.python(dict(parameters))
+        raise ColumnsError(describe(shown, about, frame.shape[1], gap), call, advice)
+    if not looks:
         raise TableError(f"{name_of(frame)}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     if with_names:
-        warn_about_ids(frame[numbers], whole)
-    return numbers, categories
+        warn_about_ids(frame[[found.name for found in ids]], whole)
+    return list(numbers), list(categories)
 
 
 def first_gap(frame: Any) -> str:
@@ -126,14 +124,15 @@ def weights_of(column: Any, kept: NDArray[np.bool_], name: str) -> FloatArray:
 # Columns of other tables, as those of fit
 
 
-def number_as_fitted(column: Any, fitted: Kind, name: str) -> Any:
+def number_as_fitted(column: Any, fitted: Kind, name: str) -> FloatArray:
     """A column of another table that is used as numbers, if it holds what it held in ``fit``."""
+    column = settled(column)
     kind, present = kind_of(column), column.dropna()
+    other = present[~present.isin((0, 1))] if kind != fitted else present[:0]
     if kind == fitted or (fitted == "number" and kind == "boolean") or not len(present):
-        return column
-    other = present[~present.isin((0, 1))]
+        return numbers_of(column)
     if fitted == "boolean" and kind == "number" and not len(other):
-        return column
+        return numbers_of(column)
     texts = texts_of(other)
     odd = [text for text in texts if fitted != "number" or as_number(text) is None]
     odd = [text for text in odd if as_number(text, ",") is None] or odd  # wrong with either decimal sign
@@ -164,26 +163,19 @@ def warn_about_ids(frame: Any, whole: bool) -> None:
     """Name columns that look like ids and are used as numbers; if not ``whole``, these are their first rows."""
     seen = "" if whole else f" in its first {len(frame)} rows"
     for name, column in frame.items():
-        if kind_of(column) != "number":
-            continue
         if counts_rows(column):
-            warn_user(
-                f"column {name!r} only counts the rows{seen}: leave it out unless it says something about them.",
-                TableWarning,
-            )
-        elif name.lower().endswith("id") and look_at(column).look == "id":
-            warn_user(
-                f"column {name!r} looks like an id (different whole numbers{seen}), and is used as a number: leave it "
-                "out unless it says something about the rows.",
-                TableWarning,
-            )
+            what, way = f"only counts the rows{seen}", "it says something about them"
+        else:
+            what = f"looks like an id (different whole numbers{seen}), and is used as a number"
+            way = "it says something about the rows"
+        warn_user(f"column {name!r} {what}: leave it out unless {way}.", TableWarning)
 
 
 def warn_about_rows(kept: NDArray[np.bool_]) -> None:
     """Name rows that were left out."""
     gone = np.flatnonzero(~kept)
     if len(gone):
-        some = ", ".join(map(str, gone[:SHOWN])) + (", …" if len(gone) > SHOWN else "")
+        some = _some([*map(str, gone[: SHOWN + 1])])
         warn_user(
             f"missing='drop' left out {len(gone)} of {len(kept)} rows (counting from 0: {some}); kept(X) says which "
             "stay, and in_place(labels, kept) puts labels back.",
@@ -191,24 +183,20 @@ def warn_about_rows(kept: NDArray[np.bool_]) -> None:
         )
 
 
-def warn_about_gaps(names: Sequence[str], known: Collection[str]) -> None:
+def warn_about_gaps(names: Sequence[str]) -> None:
     """Name columns of numbers that have gaps and had none in ``fit``."""
-    new = [repr(name) for name in names if name not in known]
-    if new:
-        warn_user(
-            f"columns {', '.join(new)} had no gaps in fit: gaps are filled in, but have no indicator.", TableWarning
-        )
+    if names:
+        shown = ", ".join(map(repr, names))
+        warn_user(f"columns {shown} had no gaps in fit: gaps are filled in, but have no indicator.", TableWarning)
 
 
 def warn_about_levels(name: str, levels: Sequence[str | None], known: Collection[str | None]) -> None:
     """Name levels of a category that ``fit`` did not see."""
-    counts = Counter(levels)
-    unseen = [found for found in counts if found not in known]
+    unseen = {level: count for level, count in Counter(levels).items() if level not in known}
     if unseen:
-        some = ", ".join(printable(repr(found)) for found in unseen[:SHOWN]) + (", …" if len(unseen) > SHOWN else "")
-        rows = sum(counts[found] for found in unseen)
+        some = _some([printable(repr(level)) for level in unseen])
         warn_user(
-            f"column {name!r} has {counted(len(unseen), 'level')} that fit did not see, in {rows} of {len(levels)} "
-            f"rows: {some}; they are as far from all known levels.",
+            f"column {name!r} has {counted(len(unseen), 'level')} that fit did not see, in {sum(unseen.values())} of "
+            f"{len(levels)} rows: {some}; they are as far from all known levels.",
             TableWarning,
         )

@@ -1,0 +1,60 @@
+"""Tables larger than memory as Dask frames: nothing is read before it is needed, and a part at a time.
+
+The parts depend on the file alone, so every pass gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from biclique.exceptions import TableError, optional, printable
+from biclique.tables.frames import with_texts
+
+DASK = "tables larger than memory are read with Dask: pip install 'biclique[dask]'"
+"""The sentence about packages that are not installed."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A table as parts that are read one by one: ``read(path, *more)`` is the frame of a place (path, *more)."""
+
+    read: Callable[..., Any]
+    places: Sequence[tuple[Any, ...]]
+    nothing: Any
+    """The frame without rows."""
+    notes: Sequence[str] = ()
+    """What may have been meant otherwise."""
+
+    def as_dask(self, name: str, texts: Collection[str]) -> Any:
+        """A Dask frame; columns in ``texts`` are texts."""
+        stamped = [(stamp(place[0]), place) for place in self.places]
+        frame = optional("dask.dataframe", DASK).from_map(
+            _read_unchanged,
+            stamped,
+            read=self.read,
+            texts=list(texts),
+            meta=with_texts(self.nothing, texts),
+            enforce_metadata=False,
+        )
+        frame.attrs = {"name": name, "notes": self.notes}
+        return frame
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """How long a file is, and when it was written."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _read_unchanged(stamped: tuple[tuple[int, int], tuple[Any, ...]], read: Any, texts: Sequence[str]) -> Any:
+    """A part of a file, which is refused if it was written since it was opened."""
+    before, place = stamped
+    path = place[0]
+    if stamp(path) != before:
+        raise TableError(f"{printable(path)}: was written again or replaced; leave it as it is until the work is done.")
+    frame = read(*place)
+    frame.attrs.setdefault("name", printable(path))
+    return with_texts(frame, texts)
