@@ -8,6 +8,7 @@ raise KeyboardInterrupt within 10 s, and the next fit of the same process must g
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
 import signal
@@ -16,15 +17,16 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, Hypergraph, HypergraphSpectralClustering
 from tests.fuzz.campaign import SLOWEST, Report
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
@@ -34,55 +36,43 @@ SECOND = 0.3
 """How often a second signal follows soon, as from somebody who is impatient."""
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-
-@dataclass(frozen=True)
-class Command:
-    """Arguments with {folder} for the input and {output} for what is written."""
-
-    arguments: str
-    suffix: str
-
-
 COMMANDS = {
-    "default": Command("cluster {folder}/t.csv -k 3 -o {output}", ".csv"),
-    "exact": Command("cluster {folder}/t.csv -k 3 --affinity rbf --gram tiled -o {output}", ".csv"),
-    "array": Command("cluster {folder}/t.npy -k 3 -o {output}", ".parquet"),
-    "neighbours": Command("cluster {folder}/t.npy -k 3 --affinity nearest_neighbors -o {output}", ".npy"),
-    "hypergraph": Command("hypergraph cluster {folder}/h.hgr -k 3 -o {output}", ".csv"),
-    "convert": Command("hypergraph convert {folder}/h.hgr {output}", ".json"),
+    "default": "cluster {folder}/t.csv -k 3 -o {place}/out.csv",
+    "exact": "cluster {folder}/t.csv -k 3 --affinity rbf --gram tiled -o {place}/out.csv",
+    "array": "cluster {folder}/t.npy -k 3 -o {place}/out.parquet",
+    "neighbours": "cluster {folder}/t.npy -k 3 --affinity nearest_neighbors -o {place}/out.npy",
+    "hypergraph": "hypergraph cluster {folder}/h.hgr -k 3 -o {place}/out.csv",
+    "convert": "hypergraph convert {folder}/h.hgr {place}/out.json",
 }
+"""What reads files of one folder and writes one file, the last word, into another."""
 
 
 def make_inputs(folder: Path) -> None:
     """A table and a hypergraph, so large that the work takes about as long as the imports."""
-    draw = np.random.RandomState(0)
-    X = draw.normal(size=(6000, 5)) + 6 * np.eye(3, 5)[draw.randint(0, 3, 6000)]
+    X, edges = rows(6000), np.random.RandomState(0).randint(1, 15_001, (20_000, 4))
     np.save(folder / "t.npy", X)
     np.savetxt(folder / "t.csv", X[:4000], delimiter=",", header="a,b,c,d,e", comments="")
-    edges = draw.randint(0, 5000, (20_000, 1)) * 3 % 15_000 + 3 * draw.randint(0, 40, (20_000, 4)) + 1
-    edges = edges % 15_000 + 1
-    lines = "".join(" ".join(map(str, edge)) + "\n" for edge in edges)
-    (folder / "h.hgr").write_text(f"{len(edges)} 15000\n{lines}")
+    np.savetxt(folder / "h.hgr", edges, fmt="%d", header="20000 15000", comments="")
+
+
+def rows(n: int) -> np.ndarray:
+    """Three groups in five columns."""
+    draw = np.random.RandomState(0)
+    return draw.normal(size=(n, 5)) + 6 * np.eye(3, 5)[draw.randint(0, 3, n)]
 
 
 # Commands
 
 
-def start(command: Command, folder: Path, output: Path) -> subprocess.Popen[str]:
-    arguments = command.arguments.format(folder=folder, output=output).split()
-    return subprocess.Popen(
-        [sys.executable, "-m", "biclique", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        preexec_fn=hear,
-    )
+def start(words: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "biclique", *words]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT, preexec_fn=hear)
 
 
 def hear() -> None:
     """Usual handlers: a shell hides Ctrl-C from what runs in its background, and nohup hides SIGHUP."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS[:3]:
         signal.signal(number, signal.SIG_DFL)
 
 
@@ -96,26 +86,25 @@ def used(process: subprocess.Popen[str]) -> float:
 
 
 @cache
-def undisturbed(command: Command, folder: Path) -> tuple[bytes, float]:
+def undisturbed(command: str, folder: Path) -> tuple[bytes, float]:
     """The output, and the seconds of a processor until the end."""
     with tempfile.TemporaryDirectory() as place:
-        output = Path(place) / f"out{command.suffix}"
-        process = start(command, folder, output)
-        seconds = 0.0
+        words = command.format(folder=folder, place=place).split()
+        process, seconds = start(words), 0.0
         while (now := used(process)) < float("inf"):
             seconds = now
             time.sleep(0.005)
         _, err = process.communicate(timeout=120)
         if process.returncode:
-            raise RuntimeError(f"{command.arguments}: {err}")
-        return output.read_bytes(), seconds
+            raise RuntimeError(f"{command}: {err}")
+        return Path(words[-1]).read_bytes(), seconds
 
 
-def kill(command: Command, number: signal.Signals, whole: bytes, moment: float, folder: Path, twice: bool) -> Any:
+def kill(command: str, number: signal.Signals, folder: Path, moment: float, twice: bool) -> tuple[str, str, float]:
     """What became of one command, why that is a failure, and the seconds from the signal to the end."""
     with tempfile.TemporaryDirectory() as place:
-        output = Path(place) / f"out{command.suffix}"
-        process = start(command, folder, output)
+        words = command.format(folder=folder, place=place).split()
+        process, output = start(words), Path(words[-1])
         while used(process) < moment:
             time.sleep(0.003)
         time.sleep(moment % 0.01)  # the clock counts hundredths
@@ -132,6 +121,7 @@ def kill(command: Command, number: signal.Signals, whole: bytes, moment: float, 
         took = time.monotonic() - sent
         there = output.read_bytes() if output.exists() else None
         rubbish = [name for name in os.listdir(place) if name != output.name]
+        whole, _ = undisturbed(command, folder)
         return *judge(number, process.returncode, err, there, whole, rubbish), took
 
 
@@ -155,20 +145,20 @@ def judge(
         return "code", f"not the documented exit code; {facts}"
     if code < 0:
         return ("killed" if number == signal.SIGKILL else "start"), "" if not errors else facts
-    said = "was written and is complete" in err
-    if said != (there is not None) or said == ("nothing was written" in err):
+    complete = "was written and is complete" in err
+    if complete != (there is not None) or complete == ("nothing was written" in err):
         return "untrue", f"the message contradicts the output; {facts}"
-    return ("after" if said else "before"), ""
+    return ("after" if complete else "before"), ""
 
 
 def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: Path, jobs: int) -> Report:
     """Kill a command at moments that are uniform over its run."""
     command, report = COMMANDS[name], Report("kills")
-    whole, seconds = undisturbed(command, folder)
+    _, seconds = undisturbed(command, folder)
     draw = random.Random(f"{seed}/{name}/{number}")
     moments = [(draw.uniform(0, seconds), draw.random() < SECOND) for _ in range(kills)]
     with ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda m: kill(command, number, whole, m[0], folder, m[1]), moments))
+        results = list(pool.map(lambda one: kill(command, number, folder, *one), moments))
     for (moment, _), (outcome, failure, took) in zip(moments, results, strict=True):
         if outcome == "start" and moment > STARTING:
             failure = "the signal was heard by nobody, long after the first line"
@@ -179,34 +169,32 @@ def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: 
 # Fits
 
 
-def ways() -> dict[str, Callable[[], Any]]:
-    """A fit of each kind, as a function that gives the labels."""
+def labels(X: Any, **options: Any) -> Any:
+    return BicliqueSpectralClustering(3, random_state=0, **options).fit(X).labels_
+
+
+def dask_labels(X: np.ndarray) -> Any:
     import dask.array as da
 
-    from biclique.cluster.clustering import BicliqueSpectralClustering
-    from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
-    from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
-    from biclique.hypergraph.hypergraph import Hypergraph
+    return labels(da.from_array(X, chunks=(1000, -1))).compute()
 
-    draw = np.random.RandomState(0)
-    X = draw.normal(size=(8000, 5)) + 6 * np.eye(3, 5)[draw.randint(0, 3, 8000)]
-    edges = Hypergraph.from_edges(
-        [list(e) for e in draw.randint(0, 3000, (20_000, 1)) + draw.randint(0, 40, (20_000, 4))]
-    )
 
-    def fit(X: Any, **options: Any) -> Callable[[], Any]:
-        return lambda: BicliqueSpectralClustering(3, random_state=0, **options).fit(X).labels_
-
+def ways() -> dict[str, Callable[[], Any]]:
+    """A fit of each kind, as a function that gives the labels."""
+    X, draw = rows(8000), np.random.RandomState(0)
+    edges = draw.randint(0, 3000, (20_000, 1)) + draw.randint(0, 40, (20_000, 4))
+    hypergraph = Hypergraph.from_edges(edges.tolist())
+    rbf = {"affinity": "rbf"}
     return {
-        "neighborhoods": fit(X),
-        "dense": fit(X[:3000], affinity="rbf", gram="dense"),
-        "tiled": fit(X, affinity="rbf", gram="tiled"),
-        "nystroem": fit(X, affinity="rbf", gram="nystroem", rank=300),
-        "features": fit(X, affinity="rbf", gram="features", rank=300),
-        "dask": lambda: fit(da.from_array(X, chunks=(1000, -1)))().compute(),
-        "nearest_neighbors": fit(X, affinity="nearest_neighbors"),
+        "neighborhoods": partial(labels, X),
+        "dense": partial(labels, X[:3000], **rbf, gram="dense"),
+        "tiled": partial(labels, X, **rbf, gram="tiled"),
+        "nystroem": partial(labels, X, **rbf, gram="nystroem", rank=300),
+        "features": partial(labels, X, **rbf, gram="features", rank=300),
+        "dask": partial(dask_labels, X),
+        "nearest_neighbors": partial(labels, X, affinity="nearest_neighbors"),
         "kernel_kmeans": lambda: BicliqueKernelKMeans(3, random_state=0).fit(X[:3000]).labels_,
-        "hypergraph": lambda: HypergraphSpectralClustering(3, random_state=0).fit(edges).labels_,
+        "hypergraph": lambda: HypergraphSpectralClustering(3, random_state=0).fit(hypergraph).labels_,
     }
 
 
@@ -229,14 +217,11 @@ def interrupt(fit: Callable[[], Any], delay: float) -> float | None:
     return float("inf") if sent[0] else None
 
 
-def interrupt_many(way: str, kills: int, seed: int) -> int:
-    """In a process of its own, which may crash: interrupt a fit, then compare the labels of the next one."""
-    import warnings
-
+def interrupt_many(way: str, kills: int, seed: int) -> None:
+    """Interrupt a fit, then compare the labels of the next one; another exit code than 0 is a failure."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    fit = ways()[way]
-    draw = random.Random(f"{seed}/{way}")
+    fit, draw = ways()[way], random.Random(f"{seed}/{way}")
     usual = fit()
     began = time.monotonic()
     fit()
@@ -245,26 +230,27 @@ def interrupt_many(way: str, kills: int, seed: int) -> int:
     for _ in range(kills):
         taken.append(interrupt(fit, draw.uniform(0, seconds)))
         if not np.array_equal(fit(), usual):
-            sys.stdout.write(f"other labels after {len(taken)} interrupts\n")
-            return 1
+            raise SystemExit(f"{way}: other labels after {len(taken)} interrupts")
     heard = [t for t in taken if t is not None and t < float("inf")]
     late, lost = taken.count(None), taken.count(float("inf"))  # into a finaliser: nobody hears those
-    sys.stdout.write(
-        f"heard {len(heard)}, after the fit {late}, lost by Python {lost}, slowest {max(heard, default=0):.2f} s\n"
-    )
-    return int(max(heard, default=0) > SLOWEST)
+    slowest = max(heard, default=0)
+    show("fit", way, f"heard {len(heard)}, after the fit {late}, lost by Python {lost}, slowest {slowest:.2f} s")
+    raise SystemExit(int(slowest > SLOWEST))
 
 
-def interrupt_process(way: str, kills: int, seed: int) -> tuple[str, str]:
-    """What became of it, and the failure if it is one."""
-    command = [sys.executable, "-m", "tests.fuzz.signals", "--way", way, "--kills", str(kills), "--seed", str(seed)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60 + 20 * kills, check=False)
-    except subprocess.TimeoutExpired:
-        return "hang", f"{way}: hangs"
-    if done.returncode:
-        return f"exit {done.returncode}", f"{way}: exit {done.returncode}, {done.stdout} {done.stderr[-1500:]}"
-    return done.stdout.strip(), ""
+def interrupt_process(way: str, kills: int, seed: int) -> list[str]:
+    """The failure of ``interrupt_many`` in a process of its own, which may crash or hang."""
+    process = multiprocessing.get_context("spawn").Process(target=interrupt_many, args=(way, kills, seed))
+    process.start()
+    process.join(60 + 20 * kills)
+    if process.exitcode is None:
+        process.kill()
+    return [] if process.exitcode == 0 else [f"{way}: exit {process.exitcode} (None: it hung)"]
+
+
+def show(*cells: object) -> None:
+    sys.stdout.write("  ".join(f"{cell!s:<17}" for cell in cells).rstrip() + "\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -274,27 +260,17 @@ def main() -> int:
     parser.add_argument("--interrupts", type=int, default=20, help="of each way of fitting")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="commands at a time")
-    parser.add_argument("--way", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.way:
-        return interrupt_many(options.way, options.kills, options.seed)
     failures: list[str] = []
-
-    def row(*cells: object) -> None:
-        sys.stdout.write("  ".join(f"{cell!s:<17}" for cell in cells).rstrip() + "\n")
-        sys.stdout.flush()
-
     with tempfile.TemporaryDirectory() as place:
         make_inputs(Path(place))
         for name in [name for name in options.commands or COMMANDS if name in COMMANDS]:
             for number in SIGNALS:
                 report = kill_many(name, number, options.kills, options.seed, Path(place), options.jobs)
-                row(name, number.name, report)
+                show(name, number.name, report)
                 failures += report.failures
     for way in ways() if not options.commands or "fits" in options.commands else []:
-        told, failure = interrupt_process(way, options.interrupts, options.seed)
-        row("fit", way, told)
-        failures += [failure] if failure else []
+        failures += interrupt_process(way, options.interrupts, options.seed)
     for failure in failures:
         sys.stdout.write(f"    {failure}\n")
     return int(bool(failures))
