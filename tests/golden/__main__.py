@@ -11,8 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.golden.compare import differences
-from tests.golden.record import Record
+from tests.golden.record import Record, differences
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,18 +19,14 @@ ROOT = Path(__file__).parents[2]
 def run_tree(tree: Path, options: argparse.Namespace) -> dict[str, Record]:
     """The records of all cases with the source of ``tree``; the cases are always those of the working tree."""
     start = time.perf_counter()
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(ROOT)]),
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-    }
+    paths = os.pathsep.join([str(tree / "src"), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    # The Python of a virtual environment is a link, which must stay one.
+    command = [os.path.abspath(options.python), "-m", "tests.golden.worker", str(tree), options.only]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{part}.pickle" for part in range(options.jobs)]
-        # The Python of a virtual environment is a link, which must stay one.
-        command = [os.path.abspath(options.python), "-m", "tests.golden.worker", str(tree)]
         started = [
-            subprocess.Popen([*command, str(file), options.only, f"{part}/{len(files)}"], env=environment, cwd=folder)
+            subprocess.Popen([*command, str(file), f"{part}/{len(files)}"], env=environment, cwd=folder)
             for part, file in enumerate(files)
         ]
         if any([process.wait() for process in started]):
@@ -41,32 +36,25 @@ def run_tree(tree: Path, options: argparse.Namespace) -> dict[str, Record]:
     return records
 
 
-def compare_trees(options: argparse.Namespace) -> int:
+def main() -> int:
     """Print one line a difference and a summary; 1 if a case differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
+    parser.add_argument("--base", metavar="COMMIT", required=True, help="compare the working tree with this commit")
+    parser.add_argument("--only", metavar="PATTERN", default="*", help="cases whose name matches, such as 'device*'")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--python", default=sys.executable, help="that runs the cases, such as that of torch")
+    options = parser.parse_args()
     archived = ["git", "archive", f"{options.base}^{{commit}}", "src"]
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(archived, cwd=ROOT, check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
         old = run_tree(Path(folder), options)
     new = run_tree(ROOT, options)
-    changed: set[str] = set()
-    for case in old:
-        for name, how in differences(old[case], new[case]):
-            print(f"{case}: {name} {how}")
-            changed.add(case)
-    print(f"{len(old)} cases: {len(changed)} differ")
-    return int(bool(changed))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__.splitlines()[0])
-    parser.add_argument("--base", metavar="COMMIT", required=True, help="compare the working tree with this commit")
-    parser.add_argument("--only", metavar="PATTERN", default="*", help="cases whose name matches, such as 'device*'")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument(
-        "--python", default=sys.executable, help="the Python that runs the cases, such as that of torch"
-    )
-    return compare_trees(parser.parse_args())
+    found = [(case, name, how) for case in old for name, how in differences(old[case], new[case])]
+    for case, name, how in found:
+        print(f"{case}: {name} {how}")
+    print(f"{len(old)} cases: {len({case for case, _, _ in found})} differ")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

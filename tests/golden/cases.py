@@ -197,14 +197,43 @@ KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
 HAVE_FEATURES = ("rbf", "laplacian", "polynomial", "poly", "linear", "cosine")
 
 
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dense": ("touching", GRAMS["dense"]),
+    "tiled": ("touching", GRAMS["tiled"]),
+    "nystroem": ("touching", GRAMS["nystroem"]),
+    "similarities": ("similarities", GIVEN_MATRIX),
+    "connected graph": ("connected_graph", GIVEN_MATRIX),
+    "parts": ("parted", {"order": 2}),
+    "neighbors": ("touching", NEIGHBORS),
+}
+"""Ways to hold K, and data that suit them."""
+
+ON_DEVICE: dict[str, dict[str, Any]] = {
+    "rbf": {},
+    **{name: KERNELS[name][1] for name in ("laplacian", "polynomial", "linear", "cosine")},
+    "float32": FLOAT32,
+    "nystroem": {"gram": "nystroem", "rank": 40},
+    "polynomial landmarks": {"gram": "nystroem", "rank": 40, **KERNELS["polynomial"][1]},
+    "features": {"gram": "features", "rank": 80},
+    "laplacian features": {"gram": "features", "rank": 80, **KERNELS["laplacian"][1]},
+    "linear features": {"gram": "features", "rank": 4, "affinity": "linear"},
+    "cluster_qr": {"assign_labels": "cluster_qr"},
+    "discretize": {"assign_labels": "discretize"},
+    "as they are": {"row_normalize": False, "n_init": 1},
+}
+
+
+KMEANS = "kernel k-means"
+GRAPHS = ("similarities", "indefinite", "connected_graph", "blocks")
+
+
 def add_kernels() -> None:
     for i, (name, (data, kernel)) in enumerate(KERNELS.items()):
         for j, (gram, way) in enumerate(GRAMS.items()):
-            order = ORDERS[(i + j) % len(ORDERS)]
             if gram != "features" or name in HAVE_FEATURES:
-                fit(f"kernel/{name}/{gram}/order {order}", data, order=order, **kernel, **way)
-        fit(f"kernel/{name}/embedding", data, "embedding", **kernel)
-        fit(f"kernel/{name}/kernel k-means", data, "kernel k-means", **kernel)
+                fit(f"kernel/{name}/{gram}", data, order=ORDERS[(i + j) % len(ORDERS)], **kernel, **way)
+        for estimator in ("embedding", KMEANS):
+            fit(f"kernel/{name}/{estimator}", data, estimator, **kernel)
     fit("kernel/polynomial/sketch", "wide", **KERNELS["polynomial"][1], gram="features", rank=50)
     fit("kernel/polynomial/far", "far", **KERNELS["polynomial"][1], gram="tiled")
 
@@ -216,9 +245,9 @@ def add_orders() -> None:
             fit(f"order/{gram}/{order}", "touching", order=order, **more)
         for data in ("line", "rings", "space"):
             fit(f"order/fourier/{data}/{order}", data, gram="fourier", needs="finufft", order=order)
-        fit(f"order/embedding/{order}", "touching", "embedding", order=order)
-        fit(f"order/kernel k-means/{order}", "touching", "kernel k-means", order=order)
-        for data in ("similarities", "indefinite", "connected_graph", "blocks", "similarity_graph"):
+        for estimator in ("embedding", KMEANS):
+            fit(f"order/{estimator}/{order}", "touching", estimator, order=order)
+        for data in (*GRAPHS, "similarity_graph"):
             fit(f"order/{data}/{order}", data, **GIVEN_MATRIX, order=order)
         for data in ("outliers", "outlier", "parted"):
             fit(f"order/{data}/{order}", data, order=order)
@@ -226,77 +255,66 @@ def add_orders() -> None:
 
 
 def add_symmetric() -> None:
+    symmetric = {"modelling": "symmetric", "order": 3}
     for order in (2, 3, 4, 5, 20):
-        fit(f"symmetric/dense/{order}", "positive", modelling="symmetric", order=order)
+        fit(f"symmetric/dense/{order}", "positive", **{**symmetric, "order": order})
     for gram in ("tiled", "nystroem", "features"):
-        fit(f"symmetric/{gram}", order=3, modelling="symmetric", **GRAMS[gram])
-    fit("symmetric/polynomial", "positive", **KERNELS["polynomial"][1], order=3, modelling="symmetric")
-    fit("symmetric/embedding", "touching", "embedding", order=3, modelling="symmetric")
-    fit("symmetric/given", "similarities", **GIVEN_MATRIX, order=3, modelling="symmetric")
-    fit("symmetric/weights", sample_weight="integers", order=3, modelling="symmetric")
+        fit(f"symmetric/{gram}", **symmetric, **GRAMS[gram])
+    fit("symmetric/polynomial", "positive", **symmetric, **KERNELS["polynomial"][1])
+    fit("symmetric/embedding", "touching", "embedding", **symmetric)
+    fit("symmetric/given", "similarities", **symmetric, **GIVEN_MATRIX)
+    fit("symmetric/weights", sample_weight="integers", **symmetric)
 
 
 def add_assigners() -> None:
-    ways: dict[str, tuple[str, dict[str, Any]]] = {
-        "dense": ("touching", GRAMS["dense"]),
-        "tiled": ("touching", GRAMS["tiled"]),
-        "nystroem": ("touching", GRAMS["nystroem"]),
-        "similarities": ("similarities", GIVEN_MATRIX),
-        "connected graph": ("connected_graph", GIVEN_MATRIX),
-        "parts": ("parted", {"order": 2}),
-        "neighbors": ("touching", NEIGHBORS),
-    }
     for assign in ASSIGNERS:
-        for way, (data, own) in ways.items():
+        for way, (data, own) in WAYS.items():
             for scaled in (True, False):
                 name = f"assign/{assign}/{way}/{'scaled' if scaled else 'as they are'}"
                 fit(name, data, assign_labels=assign, row_normalize=scaled, **own)
         fit(f"assign/{assign}/n_init 1", "touching", assign_labels=assign, n_init=1)
         fit(f"assign/{assign}/few rows", "few", assign_labels=assign)
-        fit(f"assign/{assign}/more components", "touching", assign_labels=assign, n_components=6)
-    for assign in ("kmeans", "kernel_kmeans"):
-        fit(f"assign/{assign}/fewer components", "touching", assign_labels=assign, n_components=2)
+        for n_components in (2, 6) if "kmeans" in assign else (6,):
+            fit(f"assign/{assign}/{n_components} columns", "touching", assign_labels=assign, n_components=n_components)
 
 
 def add_solvers() -> None:
-    for solver in ("krylov", "arpack", "lobpcg"):
-        fit(f"solver/dense/{solver}", "middling", eigen_solver=solver)
-        fit(f"solver/tiled/{solver}", "middling", eigen_solver=solver, gram="tiled")
-    for solver in ("krylov", "arpack", "amg"):
-        fit(f"solver/graph/{solver}", "connected_graph", eigen_solver=solver, **GIVEN_MATRIX)
+    for solver in ("krylov", "arpack", "lobpcg", "amg"):
+        for gram in ("dense", "tiled") if solver != "amg" else ():
+            fit(f"solver/{gram}/{solver}", "middling", eigen_solver=solver, gram=gram)
+        if solver != "lobpcg":
+            fit(f"solver/graph/{solver}", "connected_graph", eigen_solver=solver, **GIVEN_MATRIX)
     fit("solver/embedding", "middling", "embedding", order=2)
     fit("solver/scattered", "scattered", order=2)
     fit("solver/seed", "touching", random_state=1, gram="tiled")
-    for way in ("dense", "tiled", "nystroem", "features"):
-        fit(f"solver/many/{way}", "many", **GRAMS[way])
+    for gram, way in GRAMS.items():
+        fit(f"solver/many/{gram}", "many", **way)
     fit("solver/large/tiled", "large", gram="tiled")
     fit("solver/large/fourier", "large", gram="fourier", needs="finufft")
     fit("solver/many/threads", "many", gram="tiled", n_jobs=2)
-    fit("solver/many/kernel k-means", "many", "kernel k-means", gram="tiled")
+    fit("solver/many/kernel k-means", "many", KMEANS, gram="tiled")
 
 
 def add_weights() -> None:
     for kind in ("integers", "zeros", "fractions"):
-        for gram, way in GRAMS.items():
-            fit(f"weights/{kind}/{gram}", "touching", sample_weight=kind, **way)
-        for estimator in ("embedding", "kernel k-means"):
+        for way, (data, own) in {**WAYS, "features": ("touching", GRAMS["features"])}.items():
+            fit(f"weights/{kind}/{way}", data, sample_weight=kind, **own)
+        for estimator in ("embedding", KMEANS):
             fit(f"weights/{kind}/{estimator}", "touching", estimator, sample_weight=kind)
         fit(f"weights/{kind}/gower", "mixed", sample_weight=kind, **KERNELS["gower"][1])
         fit(f"weights/{kind}/repeated", "repeated", sample_weight=kind)
-        fit(f"weights/{kind}/similarities", "similarities", sample_weight=kind, **GIVEN_MATRIX)
-        fit(f"weights/{kind}/graph", "connected_graph", sample_weight=kind, **GIVEN_MATRIX)
-        fit(f"weights/{kind}/parts", "parted", sample_weight=kind, order=2)
-        fit(f"weights/{kind}/neighbors", "touching", sample_weight=kind, **NEIGHBORS)
     for kind in ("list", "number", "ones"):
         fit(f"weights/{kind}", sample_weight=kind)
     fit("weights/dask", sample_weight="integers", source="dask", **GRAMS["nystroem"])
 
 
 def add_shapes() -> None:
-    for data in ("repeated", "wide", "far", "few", "line"):
-        for gram, way in GRAMS.items():
+    for gram, way in GRAMS.items():
+        for data in ("repeated", "wide", "far", "few", "line"):
             own = {**way, "rank": 3} if data == "few" and "rank" in way else way
             fit(f"shape/{data}/{gram}", data, **own)
+        if gram != "dense":
+            fit(f"shape/float32/{gram}", "touching", **FLOAT32, **way)
     for gram in ("dense", "tiled"):
         fit(f"shape/equal/{gram}", "equal", gram=gram)
     fit("shape/rings", "rings", order=2)
@@ -304,17 +322,14 @@ def add_shapes() -> None:
     fit("shape/as many clusters as rows", n_clusters=120)
     fit("shape/whole embedding", "touching", "embedding", drop_first=False)
     fit("shape/many columns", "touching", "embedding", n_components=12)
-    for gram, way in GRAMS.items():
-        if gram != "dense":
-            fit(f"shape/float32/{gram}", "touching", **FLOAT32, **way)
     for call in ("fit_predict", "fit_transform"):
         fit(f"call/{call}/clustering", "touching", call=call)
         fit(f"call/{call}/weights", "touching", call=call, sample_weight="integers", **GRAMS["nystroem"])
     fit("call/fit_transform/embedding", "touching", "embedding", call="fit_transform")
-    fit("call/fit_predict/kernel k-means", "touching", "kernel k-means", call="fit_predict")
+    fit("call/fit_predict/kernel k-means", "touching", KMEANS, call="fit_predict")
 
 
-def add_neighbors() -> None:
+def add_given() -> None:
     for n_neighbors in (4, 10):
         fit(f"neighbors/{n_neighbors}", "rings", **{**NEIGHBORS, "n_neighbors": n_neighbors})
     fit("neighbors/embedding", "rings", "embedding", **NEIGHBORS)
@@ -322,11 +337,8 @@ def add_neighbors() -> None:
     fit("neighbors/given", "distance_graph", **GIVEN_NEIGHBORS)
     fit("neighbors/given, weights", "distance_graph", sample_weight="integers", **GIVEN_NEIGHBORS)
     fit("neighbors/given, embedding", "distance_graph", "embedding", **GIVEN_NEIGHBORS)
-
-
-def add_given() -> None:
-    for estimator in ("embedding", "kernel k-means"):
-        for data in ("similarities", "indefinite", "connected_graph", "blocks"):
+    for estimator in ("embedding", KMEANS):
+        for data in GRAPHS:
             fit(f"given/{data}/{estimator}", data, estimator, **GIVEN_MATRIX)
     for source in ("csr", "csc", "float32", "pandas"):
         fit(f"given/{source}", "similarities", source=source, **GIVEN_MATRIX)
@@ -349,8 +361,8 @@ def add_sources() -> None:
         for affinity in ("linear", "cosine", "rbf"):
             for gram in ("dense", "tiled", "nystroem"):
                 fit(f"source/{source}/{affinity}/{gram}", "counts", source=source, affinity=affinity, **GRAMS[gram])
-    fit("source/csr/kernel k-means", "counts", "kernel k-means", source="csr", affinity="cosine")
-    fit("source/polars/kernel k-means", "touching", "kernel k-means", source="polars")
+    fit("source/csr/kernel k-means", "counts", KMEANS, source="csr", affinity="cosine")
+    fit("source/polars/kernel k-means", "touching", KMEANS, source="polars")
     fit("source/pandas/gower", "mixed", source="pandas", **KERNELS["gower"][1])
     fit("source/float32/tiled", source="float32", gram="tiled", **FLOAT32)
 
@@ -358,14 +370,14 @@ def add_sources() -> None:
 def add_kernel_kmeans() -> None:
     for init in ("spectral", "random", "k-means++"):
         for n_init in (1, 4):
-            fit(f"kernel k-means/{init}/{n_init}", "touching", "kernel k-means", init=init, n_init=n_init)
-        fit(f"kernel k-means/{init}/indefinite", "indefinite", "kernel k-means", init=init, **GIVEN_MATRIX)
-        fit(f"kernel k-means/{init}/tiled", "touching", "kernel k-means", init=init, gram="tiled", order=2.1)
+            fit(f"kernel k-means/{init}/{n_init}", "touching", KMEANS, init=init, n_init=n_init)
+        fit(f"kernel k-means/{init}/indefinite", "indefinite", KMEANS, init=init, **GIVEN_MATRIX)
+        fit(f"kernel k-means/{init}/tiled", "touching", KMEANS, init=init, gram="tiled", order=2.1)
     for name, weights in {"paper": "paper", "given": np.linspace(0, 2, 400)}.items():
         for order in ORDERS:
-            fit(f"kernel k-means/weights {name}/{order}", "touching", "kernel k-means", weights=weights, order=order)
+            fit(f"kernel k-means/weights {name}/{order}", "touching", KMEANS, weights=weights, order=order)
         for gram in ("tiled", "nystroem", "features"):
-            fit(f"kernel k-means/weights {name}/{gram}", "touching", "kernel k-means", weights=weights, **GRAMS[gram])
+            fit(f"kernel k-means/weights {name}/{gram}", "touching", KMEANS, weights=weights, **GRAMS[gram])
 
 
 def quadratic(j: int, s: int) -> float:
@@ -379,8 +391,8 @@ def add_hypergraphs() -> None:
         for order in ORDERS:
             fit(f"hypergraph/{name}/{order}", "planted", "hypergraph", expansion=expansion, order=order)
     for assign in ASSIGNERS:
-        fit(f"hypergraph/{assign}", "mixed_edges", "hypergraph", assign_labels=assign)
-        fit(f"hypergraph/{assign}/separate", "separate_edges", "hypergraph", assign_labels=assign)
+        for data in ("mixed_edges", "separate_edges"):
+            fit(f"hypergraph/{assign}/{data}", data, "hypergraph", assign_labels=assign)
     for order in (2, 4):
         fit(f"hypergraph/many/{order}", "many_edges", "hypergraph", order=order)
         fit(f"hypergraph/separate/{order}", "separate_edges", "hypergraph", order=order, n_clusters=6)
@@ -389,9 +401,6 @@ def add_hypergraphs() -> None:
     for source in ("as it is", "csr", "pandas", "int64"):
         fit(f"hypergraph/incidence/{source}", "counts", "hypergraph", source=source)
     fit("hypergraph/fit_predict", "planted", "hypergraph", call="fit_predict")
-
-
-def add_subspaces() -> None:
     fit("subspaces/planes", "subspaces", "subspaces")
     fit("subspaces/lines", "subspaces", "subspaces", subspace_dim=1)
     fit("subspaces/restarts", "subspaces", "subspaces", n_restarts=2, n_draws=50, n_init=1)
@@ -401,28 +410,13 @@ def add_subspaces() -> None:
     fit("subspaces/few draws", "subspaces", "subspaces", n_draws=1)
 
 
-ON_DEVICE: dict[str, dict[str, Any]] = {
-    "rbf": {},
-    **{name: KERNELS[name][1] for name in ("laplacian", "polynomial", "linear", "cosine")},
-    "float32": FLOAT32,
-    "nystroem": {"gram": "nystroem", "rank": 40},
-    "polynomial landmarks": {"gram": "nystroem", "rank": 40, **KERNELS["polynomial"][1]},
-    "features": {"gram": "features", "rank": 80},
-    "laplacian features": {"gram": "features", "rank": 80, **KERNELS["laplacian"][1]},
-    "linear features": {"gram": "features", "rank": 4, "affinity": "linear"},
-    "cluster_qr": {"assign_labels": "cluster_qr"},
-    "discretize": {"assign_labels": "discretize"},
-    "as they are": {"row_normalize": False, "n_init": 1},
-}
-
-
 def add_devices() -> None:
     on_cpu = partial(fit, device="cpu", needs="torch")
     for i, (way, own) in enumerate(ON_DEVICE.items()):
         own = {"gram": "tiled", "order": ORDERS[i % len(ORDERS)], **own}
         on_cpu(f"device/array/{way}", "positive", **own)
-        fit(f"device/tensor/{way}", "positive", source="tensor", **own)
-        fit(f"device/tensor float32/{way}", "positive", source="tensor float32", **own)
+        for source in TENSORS:
+            fit(f"device/{source}/{way}", "positive", source=source, **own)
     for order in ORDERS:
         on_cpu(f"device/order/{order}", "touching", gram="tiled", order=order)
     for gram in ("tiled", "nystroem"):
@@ -438,8 +432,7 @@ def add_devices() -> None:
 def _fitted_again(record: Record, model: Any, X: Any) -> None:
     """Nothing of an earlier fit is left."""
     del X
-    model.set_params(**parameters_of("clustering", "blobs", {})).fit(rows_of("blobs"))
-    note_model(record, model)
+    note_model(record, model.set_params(**parameters_of("clustering", "blobs", {})).fit(rows_of("blobs")))
 
 
 def _failed(record: Record, model: Any, X: Any) -> None:
@@ -460,33 +453,18 @@ def _saved(record: Record, model: Any, X: Any) -> None:
 
 def add_again() -> None:
     """What is done with a fitted model."""
-    ways: dict[str, tuple[str, dict[str, Any]]] = {
-        "dense": ("touching", {"assign_labels": "kernel_kmeans"}),
-        "tiled": ("touching", {"gram": "tiled"}),
-        "nystroem": ("touching", GRAMS["nystroem"]),
-        "given": ("similarities", GIVEN_MATRIX),
-    }
 
     def run(record: Record, use: Any, data: str, own: dict[str, Any]) -> None:
         use(record, make("clustering", data, own).fit(rows_of(data)), rows_of(data))
 
-    for way, (data, own) in ways.items():
+    for way in ("dense", "tiled", "nystroem", "similarities"):
+        data, own = WAYS[way]
         for use in (_fitted_again, _failed, _pickled, _saved):
             add(f"again/{use.__name__[1:]}/{way}", partial(run, use=use, data=data, own=own))
 
 
-add_kernels()
-add_orders()
-add_symmetric()
-add_assigners()
-add_solvers()
-add_weights()
-add_shapes()
-add_neighbors()
-add_given()
-add_sources()
-add_kernel_kmeans()
-add_hypergraphs()
-add_subspaces()
-add_devices()
-add_again()
+for section in (
+    *(add_kernels, add_orders, add_symmetric, add_assigners, add_solvers, add_weights, add_shapes, add_given),
+    *(add_sources, add_kernel_kmeans, add_hypergraphs, add_devices, add_again),
+):
+    section()

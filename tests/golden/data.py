@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -210,49 +211,21 @@ def weights_of(kind: str, n: int) -> Any:
     return made[kind]
 
 
-def _frame(X: np.ndarray) -> dict[str, np.ndarray]:
-    return {f"column {j}": X[:, j] for j in range(X.shape[1])}
+def frame_of(module: str, make: str) -> Callable[[np.ndarray], Any]:
+    """What turns rows into a frame of a package, with names of columns."""
+    return lambda X: getattr(import_module(module), make)({f"column {j}": X[:, j] for j in range(X.shape[1])})
 
 
-def _pandas(X: np.ndarray) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(_frame(X))
+pandas_frame = frame_of("pandas", "DataFrame")
 
 
-def _polars(X: np.ndarray) -> Any:
-    import polars as pl
-
-    return pl.DataFrame(_frame(X))
-
-
-def _arrow(X: np.ndarray) -> Any:
-    import pyarrow as pa
-
-    return pa.table(_frame(X))
+def tensor_of(dtype: str) -> Callable[[np.ndarray], Any]:
+    return lambda X: import_module("torch").tensor(X.astype(dtype))
 
 
 def _memory_map(X: np.ndarray) -> np.ndarray:
     np.save("rows.npy", X)
     return np.load("rows.npy", mmap_mode="r")
-
-
-def _tensor(X: np.ndarray, dtype: str = "float64") -> Any:
-    import torch
-
-    return torch.tensor(X, dtype=getattr(torch, dtype))
-
-
-def _dask(X: np.ndarray) -> Any:
-    import dask.array as da
-
-    return da.from_array(X, chunks=(50, X.shape[1]))
-
-
-def _dask_frame(X: np.ndarray) -> Any:
-    import dask.dataframe as dd
-
-    return dd.from_pandas(_pandas(X), npartitions=3)
 
 
 SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -268,13 +241,13 @@ SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "csr float32": (lambda X: sparse.csr_array(X.astype(np.float32)), ""),
     "csc": (sparse.csc_array, ""),
     "csr_matrix": (sparse.csr_matrix, ""),
-    "pandas": (_pandas, "pandas"),
-    "polars": (_polars, "polars"),
-    "arrow": (_arrow, "pyarrow"),
+    "pandas": (pandas_frame, "pandas"),
+    "polars": (frame_of("polars", "DataFrame"), "polars"),
+    "arrow": (frame_of("pyarrow", "table"), "pyarrow"),
     "memory map": (_memory_map, ""),
-    "dask": (_dask, "dask"),
-    "dask frame": (_dask_frame, "dask"),
-    "tensor": (_tensor, "torch"),
-    "tensor float32": (lambda X: _tensor(X, "float32"), "torch"),
+    "dask": (lambda X: import_module("dask.array").from_array(X, chunks=(50, X.shape[1])), "dask"),
+    "dask frame": (lambda X: import_module("dask.dataframe").from_pandas(pandas_frame(X), npartitions=3), "dask"),
+    "tensor": (tensor_of("float64"), "torch"),
+    "tensor float32": (tensor_of("float32"), "torch"),
 }
 """How rows are passed, and the package that this needs."""

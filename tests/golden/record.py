@@ -1,15 +1,13 @@
-"""One case, run and written down: fitted attributes, labels and embeddings of new rows, kinds of warnings, errors."""
+"""One case, run and written down, and what differs between two records of a case."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,10 @@ RESULTS = (
     *("cut_", "cut_history_", "shift_", "residual_", "n_features_in_", "feature_names_in_"),
 )
 """Fitted attributes that are written down. Others tell why something was chosen, or how long it took."""
+
+TOLERANCE = 1e-9
+"""Of numbers, relative to the largest of their array. One environment gives the same bits for the same operations;
+the rest allows sums in another order."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +43,12 @@ class Case:
 def run_case(case: Case) -> Record:
     """Run a case in an empty folder of its own; what was raised and warned is part of the record."""
     record: Record = {}
-    with _empty_folder(), warnings.catch_warnings(record=True) as caught:
+    # Files are named relative to the folder, so that their names in messages are always the same.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            case.run(record)
-        except Exception as error:
-            record["error"] = described(error)
-        record["warnings"] = ", ".join(sorted({w.category.__name__ for w in caught}))
+        attempt(record, "error", lambda: case.run(record))
+    record["warnings"] = ", ".join(sorted({w.category.__name__ for w in caught}))
     return record
-
-
-@contextmanager
-def _empty_folder() -> Iterator[None]:
-    """Files are named relative to it, so that their names in messages are always the same."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
-
-
-def described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def attempt(record: Record, name: str, call: Callable[[], Any]) -> None:
@@ -72,7 +56,7 @@ def attempt(record: Record, name: str, call: Callable[[], Any]) -> None:
     try:
         note(record, name, call())
     except Exception as error:
-        record[name] = described(error)
+        record[name] = f"{type(error).__name__}: {error}"
 
 
 def note_model(record: Record, model: Any) -> None:
@@ -88,11 +72,46 @@ def note(record: Record, name: str, value: Any) -> None:
         value = value.compute()
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str, np.ndarray)):
-        record[name] = value
-    elif isinstance(value, (list, tuple)):
-        record[name] = f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, (list, tuple)):
         for number, member in enumerate(value):
             note(record, f"{name}[{number}]", member)
-    else:
-        record[name] = f"a {type(value).__name__}"  # without its module, which may move
+        value = f"{type(value).__name__} of {len(value)}"
+    if not (value is None or isinstance(value, (bool, int, float, str, np.ndarray))):
+        value = f"a {type(value).__name__}"  # without its module, which may move
+    record[name] = value
+
+
+def differences(old: Record, new: Record) -> Iterator[tuple[str, str]]:
+    """The name of every value that differs, and how."""
+    for name in sorted({*old, *new}):
+        how = difference(old.get(name, "nothing"), new.get(name, "nothing"))
+        if how:
+            yield name, how
+
+
+def difference(old: Any, new: Any) -> str:
+    """How two values differ; empty if they do not."""
+    if isinstance(old, (float, np.ndarray)) and _kind(old) == _kind(new):
+        return _number_difference(np.asarray(old), np.asarray(new))
+    same = _kind(old) == _kind(new) and old == new
+    return "" if same else f"{_short(old)} -> {_short(new)}"
+
+
+def _kind(value: Any) -> Any:
+    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else type(value)
+
+
+def _number_difference(old: np.ndarray, new: np.ndarray) -> str:
+    if old.dtype.kind not in "fc":
+        changed = np.count_nonzero(old != new)
+        return f"{changed} of {old.size} entries differ" if changed else ""
+    largest = np.abs(old[np.isfinite(old)]).max(initial=0.0)
+    far = ~np.isclose(old, new, rtol=0, atol=TOLERANCE * largest, equal_nan=True)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(old - new)[far].max(initial=0.0)
+    return f"{far.sum()} of {old.size} differ by up to {error:.2g}, the largest is {largest:.2g}" if far.any() else ""
+
+
+def _short(value: Any) -> str:
+    text = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 160 else f"{text[:80]} … {text[-70:]}"

@@ -4,26 +4,19 @@ import numpy as np
 import pytest
 
 from tests.golden.cases import CASES, parameters_of
-from tests.golden.compare import differences
-from tests.golden.record import run_case
+from tests.golden.record import differences, run_case
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "order/dense/4",
-        "order/nystroem/2.1",
-        "order/similarities/inf",
-        "order/embedding/2",
-        "kernel k-means/weights paper/4",
-        "hypergraph/star/2",
-        "subspaces/lines",
-        "source/csr/dense",
+        *("order/dense/4", "order/nystroem/2.1", "order/similarities/inf", "order/embedding/2", "hypergraph/star/2"),
+        *("kernel k-means/weights paper/4", "subspaces/lines", "source/csr/dense", "source/memory map/dense"),
     ],
 )
 def test_cases_run(name):
     record = run_case(CASES[name])
-    assert "error" not in record
+    assert record["error"] is None
     assert not record["warnings"]
     assert not list(differences(record, run_case(CASES[name])))
 
@@ -42,13 +35,13 @@ def test_no_case_leaves_a_choice_to_a_rule():
     [
         (np.array([0, 1, 1]), np.array([0, 1, 2]), "1 of 3 entries differ"),
         (np.array([0, 1]), np.array([0.0, 1.0]), "int64 of shape (2,) -> float64"),
-        (np.array([1.0, 1e3]), np.array([1.0 + 1e-5, 1e3]), "differs by 1e-05, the largest is 1e+03"),
-        (np.array([np.inf]), np.array([-np.inf]), "other infinite values"),
-        (np.array([np.nan, 1]), np.array([1, 1.0]), "1 of 2 are finite in one alone"),
-        (0.5, 0.5 + 1e-8, "0.5 -> "),
+        (np.array([1.0, 1e3]), np.array([1.0 + 1e-5, 1e3]), "1 of 2 differ by up to 1e-05, the largest is 1e+03"),
+        (np.array([np.inf]), np.array([-np.inf]), "1 of 1 differ by up to inf"),
+        (np.array([np.nan, 1]), np.array([1, 1.0]), "1 of 2 differ"),
+        (0.5, 0.5 + 1e-8, "1 of 1 differ by up to 1e-08"),
         (1, 1.0, "1 -> 1.0"),
         ("dense", "tiled", "'dense' -> 'tiled'"),
-        (None, np.array([1.0]), "None -> an array"),
+        (None, np.array([1.0]), "None -> float64 of shape (1,)"),
     ],
 )
 def test_differences_are_found(old, new, how):
@@ -56,10 +49,9 @@ def test_differences_are_found(old, new, how):
     assert name == "value_"
     assert how_found.startswith(how)
     assert not list(differences({"value_": old}, {"value_": old}))
+    assert [name for name, _ in differences({"value_": old}, {})] == ["value_"]
+    assert [name for name, _ in differences({}, {"value_": new})] == ["value_"]
 
 
 def test_noise_is_no_difference():
-    old, new = np.array([1.0, 1e3]), np.array([1.0 + 1e-8, 1e3])
-    assert not list(differences({"value_": old}, {"value_": new}))
-    assert list(differences({"value_": old}, {})) == [("value_", "is gone, was an array of shape (2,)")]
-    assert list(differences({}, {"value_": 1})) == [("value_", "is new: 1")]
+    assert not list(differences({"value_": np.array([1.0, 1e3])}, {"value_": np.array([1.0 + 1e-8, 1e3])}))

@@ -1,4 +1,4 @@
-"""Runs a share of the cases: ``python -m tests.golden.worker TREE FILE PATTERN PART/PARTS``, from ``__main__.py``."""
+"""Runs a share of the cases: ``python -m tests.golden.worker TREE PATTERN FILE PART/PARTS``, from ``__main__.py``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.golden.cases import CASES
 from tests.golden.record import run_case
 
 
-def main(tree: str, file: str, pattern: str, share: str) -> None:
+def main(tree: str, pattern: str, file: str, share: str) -> None:
     if not Path(biclique.__file__).resolve().is_relative_to(Path(tree).resolve()):
         raise SystemExit(f"biclique comes from {biclique.__file__}, not from {tree}: the environment hides PYTHONPATH")
     part, parts = map(int, share.split("/"))
