@@ -156,7 +156,7 @@ def test_symmetric_orders_end_to_end(order, gram, blobs):
     assert adjusted_rand_score(model.labels_, y) == 1
     assert model.order_ == order
     assert np.array_equal(model.predict(X), model.labels_)
-    closed = model._fitted.extension.embed(model._fitted.cross(X, None))
+    closed = model._fitted.points.extension.embed(model._fitted.points.cross(X, None))
     np.testing.assert_allclose(closed, model.embedding_, atol=1e-8)
     assert adjusted_rand_score(model.predict(X + 0.01), y) == 1
 

@@ -71,7 +71,7 @@ class FittedContract(ABC):
         assert fitted.chosen.order == model.order_
         assert fitted.chosen.gram_reason
         assert fitted.n_passes == model.n_passes_ >= 1
-        assert fitted.keeps_tensors == self.keeps_tensors
+        assert fitted.points.keeps_tensors == self.keeps_tensors
 
     def test_rows_do_not_see_each_other(self, made):
         _, fitted, X, new = made
@@ -96,6 +96,6 @@ class FittedContract(ABC):
                 assert np.array_equal(again.embed(rows, 1), fitted.embed(rows, 1))
                 assert np.array_equal(again.labels(rows, 1), fitted.labels(rows, 1))
             return
-        assert not again.keeps_tensors
+        assert not again.points.keeps_tensors
         assert np.array_equal(again.labels(new, 1), fitted.labels(new, 1))
         np.testing.assert_allclose(again.embed(new, 1), fitted.embed(new, 1), rtol=0, atol=1e-4)

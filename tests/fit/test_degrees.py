@@ -37,16 +37,16 @@ def test_degrees_are_sums_of_similarities(rows, order, gram):
 def test_degrees_of_a_graph(rows, order):
     model, weights = fitted(rows, affinity="nearest_neighbors", n_neighbors=5, order=order)
     fit = model._fitted
-    place = fit.find(rows)
+    place = fit.known.find(rows)
     of_vertices = np.zeros(len(rows))
     of_vertices[place] = weights
-    np.testing.assert_allclose(fit.degrees(model.embedding_), (fit.trained.K @ of_vertices)[place], rtol=1e-9)
+    np.testing.assert_allclose(fit.degrees(model.embedding_), (fit.points.trained.K @ of_vertices)[place], rtol=1e-9)
 
 
 @pytest.mark.parametrize("order", [2, 2.5])
 def test_degrees_of_neighborhoods(rows, order):
     model, weights = fitted(rows, affinity="neighborhoods", order=order)
-    Z, r = model._fitted.spectrum.map.landmarks, model.n_neighbors_
+    Z, r = model._fitted.points.map.landmarks, model.n_neighbors_
     for some in (rows, rows[:5] + 0.1):
         found = model._fitted.degrees(model._fitted.embed(some, 1))
         np.testing.assert_allclose(found, oracles.neighborhood_kernel(some, Z, r, rows) @ weights, rtol=1e-9)

@@ -1,6 +1,7 @@
 """scikit-learn's graph of nearest neighbours: its matrix, its labels, connected components, new rows, given graphs."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,8 +66,8 @@ def test_the_graph_is_that_of_scikit_learn(shape, n_neighbors):
     A = kneighbors_graph(X, n_neighbors or 10, include_self=True).toarray()
     expected = (A + A.T) / 2
     np.fill_diagonal(expected, 0)
-    place = fit.find(X)
-    assert np.array_equal(fit.trained.K.toarray()[np.ix_(place, place)], expected)
+    place = fit.known.find(X)
+    assert np.array_equal(fit.points.trained.K.toarray()[np.ix_(place, place)], expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -123,7 +124,7 @@ def test_fewer_components_than_clusters():
 def test_the_closed_form_gives_training_rows_their_labels(shape):
     X, _, k = SHAPES[shape]
     model = fitted(X, k, eigen_tol=1e-8)
-    model._fitted.digests = model._fitted.digests[:0]  # without looking rows up
+    model._fitted.known = replace(model._fitted.known, digests=np.empty(0))  # without looking rows up
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
 

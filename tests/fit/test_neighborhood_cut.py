@@ -162,7 +162,7 @@ GOWER = {"kernel_params": {"metric": Gower([2, 3])}}
 def test_gower_by_its_definition():
     X, _ = mixed(70)
     model = fitted(X, 3, **GOWER)
-    found = model._fitted.spectrum.map
+    found = model._fitted.points.map
     assert isinstance(found, NeighborhoodMap)
     Z, r, ranges = found.landmarks, model.n_neighbors_, oracles.gower_ranges(X)
     assert len(Z) == len(X)
@@ -201,7 +201,7 @@ def test_all_rows_are_landmarks():
     X[:3] = X[3:6]
     model = fitted(X, 2, rank="all")
     assert (model.rank_, fitted(X, 2).rank_) == (4997, LANDMARKS)
-    assert np.array_equal(np.unique(model._fitted.spectrum.map.landmarks, axis=0), np.unique(X, axis=0))
+    assert np.array_equal(np.unique(model._fitted.points.map.landmarks, axis=0), np.unique(X, axis=0))
     assert adjusted_rand_score(y, model.labels_) > 0.97
     assert np.array_equal(model.predict(X), model.labels_)
     assert np.array_equal(model.labels_, fitted(X, 2, rank=4997).labels_)

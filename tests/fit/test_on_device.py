@@ -87,7 +87,7 @@ def test_a_tensor_asks_for_its_device(blobs, device):
     for affinity, gram in (("rbf", "cuda" if device == "cuda" else "torch"), ("neighborhoods", "neighborhoods")):
         model = BicliqueSpectralClustering(5, affinity=affinity, random_state=0).fit(X)
         assert model.gram_ == gram
-        assert model._fitted.keeps_tensors
+        assert model._fitted.points.keeps_tensors
         assert np.array_equal(model.labels_, fitted(blobs[0], device, affinity=affinity).labels_)
         assert np.array_equal(model.predict(X[:100]), model.labels_[:100])
 

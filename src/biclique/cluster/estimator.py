@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.choose import check_fast
-from biclique.fit.fitted import Fitted
+from biclique.fit.fitted import Fitted, Training
 from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
@@ -236,7 +236,7 @@ class KernelEstimator(Estimator):
         check_is_fitted(self)
         if self._in_passes and is_dask(X):
             return self._new_dask_rows(X).map(lambda block: function(block.rows), "new rows", Progress(False))
-        keep = self._in_passes and self._fitted.keeps_tensors
+        keep = self._in_passes and self._fitted.points.keeps_tensors
         with single_threaded_blas():
             return [function(self._read(self._fitted.settings, X, reset=False, keep=keep))]
 
@@ -252,8 +252,15 @@ class KernelEstimator(Estimator):
 
     # What a fit leaves
 
-    def _store(self, fitted: Fitted) -> None:
-        """What was chosen, with a warning if it is an approximation that nobody asked for."""
+    def _store(self, fitted: Fitted, training: Training) -> None:
+        """Labels and what was chosen, with a warning if it is an approximation that nobody asked for."""
+        for name, found in (
+            ("labels_", training.labels),
+            ("cut_history_", training.cut_history),
+            ("_lazy_sizes", training.sizes),
+        ):
+            if found is not None:
+                setattr(self, name, found)
         self._fitted, chosen = fitted, fitted.chosen
         self.gamma_, self.order_, self.order_reason_ = chosen.gamma, chosen.order, chosen.order_reason
         self.gram_, self.gram_reason_, self.precision_ = chosen.gram, chosen.gram_reason, chosen.precision
@@ -319,18 +326,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 progress.say(source.note)
             settings = self._selected(settings, source, progress)
             fitted, training = fit_rows(settings, source, progress)
-            self._store(fitted)
+            self._store(fitted, training)
             self.embedding_ = self._output(training.embedding)
             self._n_features_out = int(self.embedding_.shape[1])
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
-            for name, found in (
-                ("labels_", training.labels),
-                ("cut_history_", training.cut_history),
-                ("_lazy_sizes", training.sizes),
-            ):
-                if found is not None:
-                    setattr(self, name, found)
         if settings.n_clusters is not None:
             self._warn_about_clusters(training.n_distinct, settings.why_fewer)
         return self

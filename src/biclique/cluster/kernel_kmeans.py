@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,15 +12,22 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.fit.choose import check_source
-from biclique.fit.exact import CutEmbedding
-from biclique.fit.exact_fitted import ExactFitted, exact_cuts
+from biclique.fit.exact import CutEmbedding, ExactCuts
+from biclique.fit.exact_fitted import fit_exact
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, choice
+from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.rows.checks import check_weights
-from biclique.runtime.arguments import check_choice, check_random, fixed_seed
+from biclique.runtime.arguments import check_choice, check_random
 from biclique.runtime.namespace import unit_rows
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral.lloyd import (
+    KernelKMeansProblem,
+    KernelKMeansResult,
+    kernel_kmeans,
+    plus_plus_start,
+    random_start,
+)
 from biclique.spectral.rounding import Assignment, kmeans
 
 STARTS = ("spectral", "random", "k-means++")
@@ -112,59 +119,56 @@ class BicliqueKernelKMeans(ClustererBase):
         settings = self._settings()
         with self._fitting() as progress:
             source = self._source(settings, X, sample_weight, progress)
-            seed = fixed_seed(settings.random_state)
-            random = np.random.RandomState(seed)
             check_source(settings, source)
-            cuts = exact_cuts(settings, source, random, progress)
-            found, _, chosen = cuts.run(seed)
-            cut, n = found.cut, cuts.vertices.n
-            k = min(self.n_clusters, n)
-            paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(chosen.order)
-            factor = (2 / chosen.order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
-            weights = self._vertex_weights(cut, cuts.vertices, source.weights)
-            problem = KernelKMeansProblem(cut, weights, factor=factor)
-            result = min(
-                (
-                    kernel_kmeans(
-                        problem,
-                        start,
-                        k,
-                        max_iter=self.max_iter,
-                        random_state=random,
-                        report=lambda step, value: progress.say(f"step {step}: objective {value:.6g}"),
-                    )
-                    for start in self._starts(found, problem, k, seed, random)
-                ),
-                key=lambda one: one.history[-1],
-            )
-            assignment = Assignment(result.labels, result.rule)
-            fitted = ExactFitted.of(cuts, found, chosen, assignment)
-            self._store(fitted)
-            self.labels_ = fitted.labels_at(cuts.vertices.index, source.held, self.n_jobs)
-            self.cut_history_, self.cut_ = result.history, float(result.history[-1])
-            self.shift_, self.n_iter_ = result.shift, max(result.n_iter, 1)
-        if self.init == "spectral":
-            found.warn(settings, self.n_clusters)
+            best: list[KernelKMeansResult] = []
+
+            def label(found: CutEmbedding, cuts: ExactCuts) -> Assignment:
+                best.append(self._search(found, cuts, source.weights, progress))
+                return Assignment(best[0].labels, best[0].rule, best[0].history)
+
+            fitted, training = fit_exact(settings, source, progress, label)
+            self._store(fitted, training)
+            result = best[0]
+            self.cut_, self.shift_, self.n_iter_ = float(result.history[-1]), result.shift, max(result.n_iter, 1)
         if not result.converged:
             warn_user(
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
                 SolverWarning,
             )
-        self._warn_about_clusters(n, "clusters ran empty")
+        self._warn_about_clusters(training.n_distinct, "clusters ran empty")
         return self
 
-    def _starts(
-        self, found: CutEmbedding, problem: KernelKMeansProblem, k: int, seed: int, random: np.random.RandomState
-    ) -> list[IntArray]:
-        n, weights = problem.shape[0], found.cut.weights
+    def _search(
+        self, found: CutEmbedding, cuts: ExactCuts, multiplicities: FloatArray | None, progress: Progress
+    ) -> KernelKMeansResult:
+        """The best of Lloyd's steps from every start."""
+        paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(found.order)
+        factor = (2 / found.order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
+        weights = self._vertex_weights(found.cut, cuts.vertices, multiplicities)
+        problem = KernelKMeansProblem(found.cut, weights, factor=factor)
+        results = [
+            kernel_kmeans(
+                problem,
+                start,
+                min(self.n_clusters, cuts.vertices.n),
+                max_iter=self.max_iter,
+                random_state=cuts.random,
+                report=lambda step, value: progress.say(f"step {step}: objective {value:.6g}"),
+            )
+            for start in list(self._starts(found, problem, cuts))
+        ]
+        return min(results, key=lambda one: one.history[-1])
+
+    def _starts(self, found: CutEmbedding, problem: KernelKMeansProblem, cuts: ExactCuts) -> Iterator[IntArray]:
+        n, k, random = cuts.vertices.n, self.n_clusters, cuts.random
         if n <= k:
-            return [np.arange(n)]
-        if self.init == "spectral":
-            rows = unit_rows(found.rows)
-            return [kmeans(rows, weights, k, n_init=self.n_init, random_state=check_random(seed)).labels]
-        if self.init == "random":
-            return [random_start(n, k, random) for _ in range(self.n_init)]
-        return [plus_plus_start(problem, k, random) for _ in range(self.n_init)]
+            yield np.arange(n)
+        elif self.init == "spectral":
+            rows, seed = unit_rows(found.rows), check_random(cuts.settings.random_state)
+            yield kmeans(rows, found.cut.weights, k, n_init=self.n_init, random_state=seed).labels
+        else:
+            for _ in range(self.n_init):
+                yield random_start(n, k, random) if self.init == "random" else plus_plus_start(problem, k, random)
 
     def _vertex_weights(
         self, cut: NormalizedCut, vertices: Vertices, multiplicities: FloatArray | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +28,8 @@ from biclique.rows.array import RowSource, Vertices, distinct_given, distinct_ro
 from biclique.runtime.memory import format_bytes, require_memory
 from biclique.runtime.namespace import on_host
 from biclique.spectral.assign import ASSIGNERS
+from biclique.spectral.cut import cluster_shares, least_order
+from biclique.spectral.rounding import Assignment
 from biclique.spectral.solver import basis_bytes, block_columns, direct_bytes, solves_directly
 
 STORE_BELOW = 4096
@@ -203,6 +206,41 @@ def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
             f"affinity must be symmetric, but rows {a} and {b} give {block[i, j]:.3g} one way and {block[j, i]:.3g} "
             "the other: use (f(x, y) + f(y, x)) / 2."
         )
+
+
+# The order
+
+Cut = TypeVar("Cut")
+
+
+def cut_and_label(
+    settings: Settings,
+    orders: Sequence[float],
+    weights: FloatArray,
+    cut: Callable[[float, Cut | None], Cut],
+    label: Callable[[Cut], Assignment],
+) -> tuple[Cut, Assignment | None, float, str]:
+    """The cut at the only order, or at the least one without a tiny cluster; clusters if any are wanted; and why.
+
+    ``cut`` may start from what the order before found.
+    """
+    wanted, k = settings.n_clusters is not None, settings.n_groups
+    if len(orders) == 1:
+        reason = "neighbourhoods are cut at order 2" if settings.kernel.neighborhoods else "the only one"
+        found = cut(orders[0], None)
+        reason = reason if isinstance(settings.order, str) else "as asked for"
+        return found, label(found) if wanted else None, orders[0], reason
+    last: Cut | None = None
+
+    def attempt(order: float) -> tuple[FloatArray, int, tuple[Cut, Assignment]]:
+        nonlocal last
+        last = cut(order, last)
+        assignment = label(last)
+        return cluster_shares(assignment.labels, weights, k), len(weights), (last, assignment)
+
+    least = least_order(orders, k, attempt)
+    found, assignment = least.result
+    return found, assignment if wanted else None, least.order, least.reason
 
 
 # What is refused

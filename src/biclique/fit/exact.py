@@ -40,7 +40,7 @@ from biclique.runtime.namespace import moved, on_host, padded, unit_rows
 from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.assign import assign_in_place, one_each
 from biclique.spectral.components import grouped, parted_eigenpairs
-from biclique.spectral.cut import NULL_EIGENVALUE, Extension, NormalizedCut, cluster_shares, least_order
+from biclique.spectral.cut import NULL_EIGENVALUE, Extension, NormalizedCut
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.rounding import Assignment, LargestCoordinate, weighted_means
 from biclique.spectral.solver import (
@@ -305,24 +305,6 @@ class ExactCuts:
         vertices = Vertices(np.empty((0, X.shape[1])), weights, everyone, np.empty(0), everyone)
         return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
 
-    def run(self, seed: int) -> tuple[CutEmbedding, Assignment | None, Chosen]:
-        """The cut at the order asked for, or at the least one without a tiny cluster, then with its clusters."""
-        if len(self.orders) == 1:
-            found = self.at(self.orders[0])
-            reason = "the only one" if isinstance(self.settings.order, str) else "as asked for"
-            return found, None, replace(self.chosen, order=found.order, order_reason=reason)
-        k, weights = self.settings.n_groups, self.vertices.weights
-        last: CutEmbedding | None = None
-
-        def attempt(order: float) -> tuple[FloatArray, int, tuple[CutEmbedding, Assignment]]:
-            nonlocal last
-            last = self.at(order, last)
-            assignment = assign(self.settings, last, k, seed)
-            return cluster_shares(assignment.labels, weights, k), len(weights), (last, assignment)
-
-        least = least_order(self.orders, k, attempt)
-        return *least.result, replace(self.chosen, order=least.order, order_reason=least.reason)
-
     def at(self, order: float, last: CutEmbedding | None = None) -> CutEmbedding:
         """The cut at an order, from what the one before it found."""
         if last is None or self.settings.symmetric:
@@ -435,9 +417,7 @@ def neighbor_gram(
 # Labels
 
 
-def assign(
-    settings: Settings, found: CutEmbedding, n_clusters: int, seed: int, rows: FloatArray | None = None
-) -> Assignment:
+def assign(settings: Settings, found: CutEmbedding, n_clusters: int, rows: FloatArray | None = None) -> Assignment:
     """The labels of the vertices, by the assigner that is asked for; ``rows`` if they were scaled already."""
     if rows is None:
         rows = unit_rows(found.rows) if settings.scales_rows else found.rows
@@ -452,7 +432,7 @@ def assign(
         n_clusters,
         cut=found.cut,
         n_init=settings.n_init,
-        random_state=check_random(seed),
+        random_state=check_random(settings.random_state),
     ).contiguous()
 
 

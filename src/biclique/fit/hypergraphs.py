@@ -10,18 +10,18 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
 from biclique.fit.choose import Chosen
 from biclique.fit.exact import ExactCuts, assign, solve_cut
-from biclique.fit.fitted import Fitted, Training
+from biclique.fit.fitted import Fitted, Points, Training
 from biclique.fit.settings import Settings
+from biclique.gram.operator import CrossGram
 from biclique.gram.sparse import SparseGram
 from biclique.hypergraph import ExpansionGram, Hypergraph
+from biclique.kernels.kernel import Kernel
 from biclique.neighbors.index import components
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
-from biclique.runtime.arguments import fixed_seed
+from biclique.runtime.arguments import check_random
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import padded
 from biclique.spectral.cut import Extension, NormalizedCut, check_order
-from biclique.spectral.lloyd import NewRows
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import (
     EigenResult,
@@ -81,37 +81,41 @@ class HypergraphCuts(ExactCuts):
             return None
 
 
-@dataclass(kw_only=True)
-class HypergraphFitted(Fitted):
-    """The expansion, the closed form of the embedding, and the rule for labels; new rows are new vertices."""
+@dataclass(frozen=True)
+class HypergraphPoints(Points):
+    """The closed form of the embedding of new vertices, from the training edges they join."""
 
-    gram: ExpansionGram
     extension: Extension
+    gram: ExpansionGram
 
-    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
-        """The embedding of new vertices, from the training edges they join."""
-        return padded(self.extension.embed(self.gram.cross(X)), self.settings.n_columns)
+    def embed_seen(self, X: Rows, n_jobs: int | None = None) -> tuple[FloatArray, np.ndarray]:
+        return self.extension.embed_seen(self.cross(X, n_jobs))
 
-    def degrees(self, embedded: FloatArray) -> FloatArray:
-        return self.extension.degrees(embedded[:, 0])
+    def degrees(self, trivial: FloatArray) -> FloatArray:
+        return self.extension.degrees(trivial)
 
-    def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
-        """The cluster of new vertices; −1 for one that joins no edge."""
-        cross = self.gram.cross(X)
+    def cross(self, X: Rows, n_jobs: int | None = None) -> CrossGram:  # noqa: ARG002
+        return self.gram.cross(X)
 
-        def embedded() -> tuple[FloatArray, np.ndarray]:
-            rows, seen = self.extension.embed_seen(cross)
-            return self.scaled(padded(rows, self.settings.n_columns)), seen
+    def nearest(self, X: Rows, unseen: IntArray, kernel: Kernel | None, n_jobs: int | None) -> None:
+        """Vertices have no distances."""
 
-        joined = cross.matmat(np.ones((self.gram.n, 1)))[:, 0] > 0
-        return np.where(joined, self.known_rule().of_new(NewRows(lambda: cross, embedded))[0], NO_CLUSTER)
-
-    def scaled(self, rows: FloatArray) -> FloatArray:
+    def scaled(self, rows: FloatArray, unit: bool) -> FloatArray:
         """Rows of length 1, or of mean length 1; rounded, so that rows that are equal in truth are equal."""
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        if not self.settings.scales_rows:
+        if not unit:
             lengths = np.full_like(lengths, 1 / np.sqrt(self.gram.n))
         return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
+
+
+class HypergraphFitted(Fitted):
+    """New rows are new vertices, and have the label −1 if they join no edge."""
+
+    def labels_of_new(
+        self, X: Rows, n_jobs: int | None, embedded: tuple[FloatArray, np.ndarray] | None = None
+    ) -> IntArray:
+        joined = self.points.cross(X).matmat(np.ones((self.chosen.n_rows, 1)))[:, 0] > 0
+        return np.where(joined, super().labels_of_new(X, n_jobs, embedded), NO_CLUSTER)
 
 
 def fit_hypergraph(
@@ -122,24 +126,24 @@ def fit_hypergraph(
     direct = k < 1 or solves_directly(n, k)
     needed = direct_bytes(n) if direct else basis_bytes(n, k)
     require_memory(needed, f"{k} eigenvectors of {n} vertices", "ask for fewer clusters.")
-    seed = fixed_seed(settings.random_state)
-    random = np.random.RandomState(seed)
+    settings = settings.seeded()
+    random = check_random(settings.random_state)
     order = check_order(float(settings.order))
     probe = None if direct else _probe(gram.parts(), n, k, random)
     vertices = Vertices.of_rows(hypergraph.incidence, np.ones(n), given=True)
     chosen = Chosen(gram.name, "an expansion, multiplied edge by edge", n, order=order, order_reason="as asked for")
     found = HypergraphCuts(settings, vertices, gram, chosen, (order,), random, progress, probe=probe).at(order)
     warn_unless_converged(found.pairs)
+    points = HypergraphPoints(found.extension, gram)
     fitted = HypergraphFitted(
         settings=settings,
         chosen=chosen,
         eigenvalues=found.eigenvalues,
         residuals=found.residuals,
         n_passes=found.cut.n_passes,
-        gram=gram,
-        extension=found.extension,
+        points=points,
     )
-    assignment = assign(settings, found, settings.n_groups, seed, fitted.scaled(found.rows))
+    assignment = assign(settings, found, settings.n_groups, points.scaled(found.rows, settings.scales_rows))
     fitted.rule, fitted.n_passes = assignment.rule, found.cut.n_passes
     return fitted, Training(n, found.rows, assignment.labels, assignment.cut_history)
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from biclique._typing import Array, FloatArray, Rows
+from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import (
     FEATURE_MAPS,
@@ -27,18 +27,27 @@ from biclique.features.maps import (
     weighted_gram,
 )
 from biclique.fit.choose import Chosen, kind_of_map, rank_of
+from biclique.fit.fitted import Points
 from biclique.fit.settings import Settings
 from biclique.gram.dense import DenseGram
 from biclique.kernels.kernel import Kernel
+from biclique.neighbors.index import nearest_row
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
-from biclique.runtime.namespace import as_dtype, float64, moved, namespace, scalars, to_host
-from biclique.spectral.cut import NULL_EIGENVALUE, NormalizedCut, check_order, column_signs, shrunken_degrees
+from biclique.runtime.namespace import as_dtype, float64, moved, namespace, rows_on_host, scalars, to_host
+from biclique.spectral.cut import (
+    NULL_EIGENVALUE,
+    NormalizedCut,
+    check_order,
+    column_signs,
+    shrunken_degrees,
+    unshrunken_degrees,
+)
 from biclique.spectral.solver import top_eigenpairs
 
 
 @dataclass(frozen=True)
-class FactoredSpectrum:
+class FactoredSpectrum(Points):
     """The embedding as a function of a point: √(S(x)/ρ), then φ(x)(I − ssᵀ/ρ) U Λ^(−1/2) / √S(x).
 
     (λ, U) are eigenpairs of AᵀA. At a training row this is its row of the embedding, v_i/√w_i.
@@ -58,27 +67,38 @@ class FactoredSpectrum:
     unseen: int
     """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
 
+    keeps_tensors: bool = False
+
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
         return self.embed_seen(X, n_jobs)[0]
 
     def embed_seen(self, X: Rows, n_jobs: int | None = None) -> tuple[FloatArray, np.ndarray]:
-        """The embedding of rows, and which of them are seen, an array on the host.
-
-        A row is seen if any feature tells something of it: its degree is not zero.
-        """
+        """A row is seen if any feature tells something of it: its degree is not zero."""
         sizes = np.abs(self.coefficients[:, 0])
         blocks = map_rows(self.map, X, self.coefficients, self._normalized, n_jobs=n_jobs, sizes=sizes)
         rows = stacked([found for found, _ in blocks], (0, self.coefficients.shape[1]), X)
         return rows, np.concatenate([np.empty(0, dtype=bool), *(seen for _, seen in blocks)])
 
-    def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
-        """The embedding of the landmarks themselves."""
+    @property
+    def landmarks(self) -> Rows:
+        """The landmarks as rows of the table; none if the map has none, or sees every row."""
         held = self.map.held
         if held is None:
-            raise TypeError(f"gram={self.map.name!r} has no landmarks to embed.")
-        rows = held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
-        return self.embed(rows, n_jobs)
+            return np.empty((0, 1))
+        return held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
+
+    def nearest(self, X: Rows, unseen: IntArray, kernel: Kernel | None, n_jobs: int | None) -> IntArray | None:
+        landmarks = self.map.held
+        if landmarks is None:
+            return None
+        return nearest_row(kernel, landmarks.hold(rows_on_host(X, unseen)), landmarks.rows, n_jobs)
+
+    def degrees(self, trivial: FloatArray) -> FloatArray:
+        return unshrunken_degrees(trivial**2 * self.total, self.mean_degree, self.order)
+
+    def for_rows(self) -> FactoredSpectrum:
+        return replace(self, map=self.map.for_rows())
 
     def _normalized(self, rows: FloatArray, sizes: FloatArray) -> tuple[FloatArray, np.ndarray]:
         """c(X) Q of some rows, Q the coefficients, as their embedding; ``sizes`` is |c(X)| |q|, q its first column."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from types import NoneType
 from typing import Any, cast
@@ -33,6 +33,7 @@ from biclique.runtime.arguments import (
     check_jobs,
     check_number,
     check_random,
+    fixed_seed,
     is_number,
 )
 from biclique.spectral.assign import ASSIGNERS
@@ -187,6 +188,10 @@ class Settings:
         for wrong in _conflicts(settings):
             raise ParameterError(wrong)
         return settings
+
+    def seeded(self) -> Settings:
+        """The same with a number as its seed: all draws of a fit come from it."""
+        return replace(self, random_state=fixed_seed(self.random_state))
 
     @property
     def symmetric(self) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.choose import (
@@ -18,87 +18,19 @@ from biclique.fit.choose import (
     choose_gram,
     choose_kernel,
     choose_precision,
+    cut_and_label,
 )
-from biclique.fit.fitted import Fitted, Training
+from biclique.fit.fitted import Fitted, Known, Training
 from biclique.fit.low_rank import FactoredSpectrum, RowSums, Solve, choose_map, factored_spectrum, pool_size
 from biclique.fit.settings import Settings
-from biclique.neighbors.index import nearest_row
 from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
-from biclique.runtime.arguments import check_random, fixed_seed
-from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
+from biclique.runtime.arguments import check_random
+from biclique.runtime.namespace import padded, to_host
 from biclique.spectral.assign import assign_sampled, one_each
-from biclique.spectral.cut import cluster_shares, least_order, unshrunken_degrees
 from biclique.spectral.rounding import Assignment, EmbeddingRule, Seen
 from biclique.spectral.solver import warn_about_clipped, warn_about_null_columns
-
-
-@dataclass(kw_only=True)
-class FactoredFitted(Fitted):
-    """The embedding as a function of a point, and the rule for labels."""
-
-    spectrum: FactoredSpectrum
-    on_device: bool = False
-
-    @classmethod
-    def of(cls, settings: Settings, chosen: Chosen, spectrum: FactoredSpectrum, *, on_device: bool) -> FactoredFitted:
-        """Of eigenpairs, before labels are assigned."""
-        columns = settings.n_columns - 1
-        return cls(
-            settings=settings,
-            chosen=chosen,
-            eigenvalues=padded(spectrum.values, columns),
-            residuals=padded(spectrum.residuals, columns),
-            n_passes=3,
-            spectrum=spectrum,
-            on_device=on_device,
-        )
-
-    @property
-    def keeps_tensors(self) -> bool:
-        return self.on_device
-
-    def for_rows(self) -> FactoredFitted:
-        return replace(self.with_map(self.spectrum.map.for_rows()), seen=None)
-
-    def with_map(self, found: FeatureMap) -> FactoredFitted:
-        """The same for rows of which another map gives φ(x)."""
-        return replace(self, spectrum=replace(self.spectrum, map=found))
-
-    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
-        return self.embed_seen(X, n_jobs)[0]
-
-    def embed_seen(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
-        """The embedding of rows, with as many columns as were asked for, and which of them a landmark sees."""
-        rows, seen = self.spectrum.embed_seen(X, n_jobs)
-        return self._padded(rows), seen
-
-    def _padded(self, rows: FloatArray) -> FloatArray:
-        return padded(to_host(rows), self.settings.n_columns)
-
-    def degrees(self, embedded: FloatArray) -> FloatArray:
-        spectrum = self.spectrum
-        return unshrunken_degrees(embedded[:, 0] ** 2 * spectrum.total, spectrum.mean_degree, spectrum.order)
-
-    def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
-        return self.labels_of(X, *self.embed_seen(X, n_jobs), n_jobs)
-
-    def labels_of(self, X: Rows, embedded: FloatArray, seen: np.ndarray, n_jobs: int | None) -> IntArray:
-        """The labels of rows whose embedding is known; a row that no landmark sees takes that of its nearest one."""
-        rule = cast("EmbeddingRule", self.known_rule())
-        labels = rule.labels(self.scaled(embedded))
-        unseen, landmarks = np.flatnonzero(~seen), self.spectrum.map.held
-        if len(unseen) and landmarks is not None:
-            asked = landmarks.hold(rows_on_host(X, unseen))
-            places = nearest_row(landmarks.kernel, asked, landmarks.rows, n_jobs)
-            of_landmarks = self._padded(self.spectrum.embed_landmarks(n_jobs))
-            labels[unseen] = rule.labels(self.scaled(of_landmarks))[places]
-        return labels
-
-    def scaled(self, embedded: FloatArray) -> FloatArray:
-        """Rows of an embedding as rules for labels take them."""
-        return unit_rows(embedded) if self.settings.scales_rows else embedded
 
 
 @dataclass(frozen=True)
@@ -152,109 +84,114 @@ def map_kernel(settings: Settings, source: RowSource, random: np.random.RandomSt
     return Mapped(replace(chosen, rank=found.size, error=error), found, pool, source, found, first, orders, length)
 
 
-_Attempt = tuple[FactoredFitted, Assignment | None, FloatArray, np.ndarray]
-"""A fit at an order, its clusters, the embedding of the pool, and which rows of the pool are seen."""
+class _Cut(NamedTuple):
+    """A cut at an order, and the embedding of the pool."""
+
+    spectrum: FactoredSpectrum
+    embedded: FloatArray  # (n_pool, n_columns)
+    seen: np.ndarray  # (n_pool,)
 
 
 def fit_factored(
     settings: Settings, source: RowSource, choose: ChooseMap, progress: Progress
-) -> tuple[FactoredFitted, Training]:
+) -> tuple[Fitted, Training]:
     """A factored K: sums, the small matrix, and what all rows get."""
-    seed, n_jobs, k = fixed_seed(settings.random_state), settings.n_jobs, settings.n_groups
-    mapped = choose(settings, source, np.random.RandomState(seed), progress)
-    pool, chosen, orders = mapped.pool, mapped.chosen, mapped.orders
+    settings, n_jobs = settings.seeded(), settings.n_jobs
+    mapped = choose(settings, source, check_random(settings.random_state), progress)
+    pool, columns = mapped.pool, settings.n_columns - 1
 
-    def attempt(order: float) -> tuple[FloatArray, int, _Attempt]:
+    def cut(order: float, last: _Cut | None) -> _Cut:  # noqa: ARG001
         spectrum = factored_spectrum(
             mapped.columns,
             mapped.rows,
             order,
-            settings.n_columns - 1,
+            columns,
             length=mapped.length,
             first=mapped.first,
             solve=mapped.solve,
             n_jobs=n_jobs,
             progress=progress,
         )
-        spectrum = replace(spectrum, map=mapped.map)
+        spectrum = replace(spectrum, map=mapped.map, keeps_tensors=source.device is not None)
         embedded, seen = spectrum.embed_seen(pool.rows, n_jobs)
         spectrum = spectrum.with_signs(embedded, pool.weights)
-        fitted = FactoredFitted.of(settings, chosen, spectrum, on_device=source.device is not None)
-        embedded = padded(embedded, settings.n_columns)
-        if settings.n_clusters is None and len(orders) == 1:
-            return np.ones(1), 1, (fitted, None, embedded, seen)
-        assignment = _assign_pool(fitted, embedded, pool, k, seed)
-        weights = pool.distinct_weights if pool.n_distinct <= k else pool.weights  # as _assign_pool labels them
-        return cluster_shares(assignment.labels, weights, k), len(pool.weights), (fitted, assignment, embedded, seen)
+        return _Cut(spectrum, padded(to_host(embedded), settings.n_columns), seen)
 
-    least = least_order(orders, k, attempt)
-    fitted, assignment, embedded, seen = least.result
-    reason = (chosen.order_reason or least.reason) if isinstance(settings.order, str) else "as asked for"
-    fitted.chosen = replace(chosen, order=least.order, order_reason=reason)
-    _warn(fitted, pool.n_distinct)
-    labelled = None if settings.n_clusters is None else assignment
-    training = _third_pass(fitted, source, mapped, labelled, progress)
-    if labelled is not None:
-        labels = fitted.labels_of(pool.rows, embedded, seen, n_jobs)
-        fitted.seen = Seen.of(embedded, labels, pool.weights, fitted.eigenvalues)
+    def label(found: _Cut) -> Assignment:
+        rows = found.spectrum.scaled(found.embedded, settings.scales_rows)
+        if pool.n_distinct <= settings.n_groups:
+            return one_each(rows[pool.distinct])
+        return assign_sampled(
+            settings.assign_labels,
+            rows,
+            pool.weights,
+            settings.n_groups,
+            cut=None,
+            n_init=settings.n_init,
+            random_state=check_random(settings.random_state),
+        )
+
+    found, assignment, order, reason = cut_and_label(settings, mapped.orders, pool.weights, cut, label)
+    chosen = replace(mapped.chosen, order=order, order_reason=reason)
+    fitted = Fitted(
+        settings=settings,
+        chosen=chosen,
+        eigenvalues=padded(found.spectrum.values, columns),
+        residuals=padded(found.spectrum.residuals, columns),
+        n_passes=3,
+        points=found.spectrum,
+    )
+    _warn(settings, found.spectrum, pool.n_distinct)
+    training = _third_pass(fitted, source, mapped, assignment, progress)
+    if assignment is not None:
+        labels = fitted.labels_of_new(pool.rows, n_jobs, (found.embedded, found.seen))
+        fitted.seen = Seen.of(found.embedded, labels, pool.weights, fitted.eigenvalues)
     return fitted, training
 
 
-def _assign_pool(fitted: FactoredFitted, embedded: FloatArray, pool: Pool, n_clusters: int, seed: int) -> Assignment:
-    """Clusters of the pool, by the assigner that was asked for."""
-    rows = fitted.scaled(embedded)
-    if pool.n_distinct <= n_clusters:
-        return one_each(rows[pool.distinct])
-    return assign_sampled(
-        fitted.settings.assign_labels,
-        rows,
-        pool.weights,
-        n_clusters,
-        cut=None,
-        n_init=fitted.settings.n_init,
-        random_state=check_random(seed),
-    )
-
-
 def _third_pass(
-    fitted: FactoredFitted, source: RowSource, mapped: Mapped, assignment: Assignment | None, progress: Progress
+    fitted: Fitted, source: RowSource, mapped: Mapped, assignment: Assignment | None, progress: Progress
 ) -> Training:
     """What every row gets: at once if rows are in memory, lazy if they are Dask's.
 
     The rule is kept, without clusters that have no rows: to count them in lazy labels takes a pass.
     """
     settings, n_jobs, n_distinct = fitted.settings, fitted.settings.n_jobs, mapped.pool.n_distinct
-    own = replace(fitted.with_map(mapped.columns).for_rows(), rule=None if assignment is None else assignment.pointwise)
-
-    def embed(X: Rows) -> FloatArray:
-        return own.embed(X, n_jobs)
-
-    def label(X: Rows) -> IntArray:
-        return own.labels(X, n_jobs)
+    spectrum = cast("FactoredSpectrum", fitted.points)
+    if assignment is not None:
+        _keep_rule(fitted, assignment.pointwise)
+    own = replace(fitted, points=replace(spectrum, map=mapped.columns)).for_rows()
 
     if not source.in_memory:
-        embedding = source.later(embed, settings.n_columns, np.float64, checked=True)
+        embedding = source.later(lambda X: own.embed(X, n_jobs), settings.n_columns, np.float64, checked=True)
         if assignment is None:
             return Training(n_distinct, embedding)
-        labels, sizes = source.label(label, settings.n_groups, progress)
-        fitted.rule = assignment.pointwise.keeping(np.flatnonzero(sizes))
+        labels, sizes = source.label(lambda X: own.labels(X, n_jobs), settings.n_groups, progress)
+        _keep_rule(fitted, assignment.pointwise.keeping(np.flatnonzero(sizes)))
         return Training(n_distinct, embedding, labels, sizes=tuple(sizes[sizes > 0].tolist()))
 
     def of_block(block: Block) -> tuple[FloatArray, IntArray | None]:
-        embedded, seen = own.embed_seen(block.rows, n_jobs)
-        return embedded, None if assignment is None else own.labels_of(block.rows, embedded, seen, n_jobs)
+        found = own.embed_new(block.rows, n_jobs)
+        return found[0], None if assignment is None else own.labels_of_new(block.rows, n_jobs, found)
 
     embedded, found = zip(*mapped.rows.map(of_block, "labels", progress), strict=True)
     embedding = np.concatenate(embedded)
     if assignment is None:
         return Training(n_distinct, embedding)
     used = replace(assignment, labels=np.concatenate(found)).contiguous()
-    fitted.rule = used.pointwise
+    _keep_rule(fitted, used.pointwise)
     return Training(n_distinct, embedding, used.labels)
 
 
-def _warn(fitted: FactoredFitted, n_distinct: int) -> None:
-    settings, spectrum = fitted.settings, fitted.spectrum
+def _keep_rule(fitted: Fitted, rule: EmbeddingRule) -> None:
+    """The rule, and the labels of the landmarks, which rows take that no landmark sees."""
+    fitted.rule, spectrum = rule, cast("FactoredSpectrum", fitted.points)
+    if spectrum.landmarks.shape[0]:
+        rows, _ = fitted.embed_new(spectrum.landmarks, fitted.settings.n_jobs)
+        fitted.known = Known(labels=rule.labels(spectrum.scaled(rows, fitted.settings.scales_rows)))
+
+
+def _warn(settings: Settings, spectrum: FactoredSpectrum, n_distinct: int) -> None:
     if spectrum.unseen:
         warn_user(
             f"{spectrum.unseen} of {spectrum.n_rows} rows are like no landmark or feature (degree zero at order "

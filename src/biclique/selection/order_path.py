@@ -18,7 +18,7 @@ from biclique.gram.operator import GramOperator
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices
 from biclique.rows.checks import check_clusters_fit
-from biclique.runtime.arguments import fixed_seed
+from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
@@ -38,8 +38,8 @@ class KernelCuts:
         orders: Sequence[float],
         progress: Progress,
     ) -> None:
-        self._seed, self._settings = fixed_seed(settings.random_state), settings
-        random = np.random.RandomState(self._seed)
+        self._settings = settings.seeded()  # labels of one order must not depend on the others
+        random = check_random(self._settings.random_state)
         self._cuts = ExactCuts.of_rows(settings, source, vertices, random, progress, orders)
         self.gram = self._cuts.gram
         self._last: CutEmbedding | None = None
@@ -47,7 +47,7 @@ class KernelCuts:
     def at(self, order: float) -> tuple[CutEmbedding, IntArray]:
         """The cut at an order, and the labels of the vertices."""
         found = self._last = self._cuts.at(order, self._last)
-        return found, assign(self._settings, found, self._settings.n_groups, self._seed).labels
+        return found, assign(self._settings, found, self._settings.n_groups).labels
 
 
 @dataclass(frozen=True, repr=False)
