@@ -47,7 +47,7 @@ OF_LABELS = {
     "spectral.rounding.TIE": (LABELS, "By how much another start of k-means must be better than the first."),
 }
 OF_SPEED = {
-    "features.maps": "BLOCK_ENTRIES DEVICE_ENTRIES GROUPS SPARSE_ROWS",
+    "features.maps": "BLOCK_ENTRIES DEVICE_ENTRIES GROUPS LEAST_ROWS PRECISE_ROWS PRECISE_SIZE SPARSE_ROWS",
     "fit.kernel_columns": "MOST_NAMED",
     "fit.neighborhood_cut": "BYTES_PER_ROW",
     "kernels.gower": "MOST_CODES NEAREST_PAIRS",
