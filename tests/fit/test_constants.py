@@ -54,7 +54,7 @@ OF_SPEED = {
     "neighbors.index": "EXACT_SECONDS PIECE TREE_COLUMNS",
     "neighbors.pairs": "CLOSE DIFFERENCES FOLD VALUES",
     "progress": "FIRST_GUESS",
-    "rows.array": "DIGEST_BYTES MANY_ROWS ROWS_AT_ONCE SHORT_BYTES",
+    "rows.array": "DIGEST_BYTES ROWS_AT_ONCE",
     "rows.checks": "LARGEST_VALUE LARGEST_WEIGHT MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS",
     "rows.dask_rows": "FAN_IN",
     "runtime.memory": "FREE_BY_GUESS",
