@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.cli import cluster_command, opened_tables
+from biclique.cli import cluster_command, opened_tables, scheduler
 from biclique.tables import array_tables, text_tables
 from tests.cli.running import run
 from tests.optional import Optional, needs
@@ -223,5 +223,5 @@ def test_what_is_refused(capsys, folder, monkeypatch):
     parquet.write_table(pa.table({"a": [1.0], "key": ["x"]}), folder / "rows" / "9.parquet")
     assert "has other columns than" in refused(folder / "rows" / "*.parquet", "--drop", "key")
     monkeypatch.undo()
-    monkeypatch.setattr(opened_tables, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.2)
     assert "no Dask scheduler answers there" in refused(folder / "rows", "--dask", "tcp://127.0.0.1:9")

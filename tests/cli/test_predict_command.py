@@ -303,7 +303,7 @@ def test_predict_and_report_say_the_same_of_a_table(capsys, tmp_path, rows, comm
     X[7, 1] = np.nan
     code, _, err = run(capsys, command, model, write(tmp_path / "g.csv", X), *target)
     assert code == 3
-    assert "missing or infinite value in row 8, 1 of 60 rows have one: leave them out with --drop-" in err
+    assert "missing value in row 8, column 'weight' (NaN), 1 of 60 rows have one: leave such rows out with --m" in err
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv", ".npy", ".npz", ".parquet", ".zarr"])

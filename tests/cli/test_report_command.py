@@ -86,7 +86,7 @@ def test_rows_with_gaps_are_named(table, tmp_path, capsys):
     table.write_text("\n".join(line for line in lines if line.count(",") == 4) + "\n")
     command = ["report", str(tmp_path / "model.skops"), str(table), "-o", str(tmp_path / "out.html")]
     assert main(command) == 3
-    assert "leave them out with --drop-missing" in capsys.readouterr().err
+    assert "leave such rows out with --missing drop" in capsys.readouterr().err
     assert main([*command, "--drop-missing"]) == 0
     assert "1 row with missing values left out" in (tmp_path / "out.html").read_text(encoding="utf-8")
 

@@ -182,7 +182,7 @@ def test_signals_end_the_work_in_the_same_way(capsys, monkeypatch, tmp_path, nam
     assert os.listdir(tmp_path) == []
     assert [signal.getsignal(s) for s in signals.WORDS] == before
     monkeypatch.undo()
-    monkeypatch.setattr(table, "print_result", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(table, "facts_of", lambda *_: signal.raise_signal(number))
     code, out, err = run(capsys, *IRIS, "-o", target)
     assert (code, out, err) == (128 + number, "", f"biclique: error: {word}; {target} was written and is complete\n")
     assert os.listdir(tmp_path) == ["l.csv"]

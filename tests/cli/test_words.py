@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from biclique.cli import main
-from biclique.cli.cluster_options import ClusterOptions
+from biclique.cli.cluster_command import ClusterOptions
 from biclique.cli.predict_command import PredictOptions
 from biclique.exceptions import Argument, TableError, TableWarning
 from biclique.tables.preparer import TablePreparer
@@ -25,7 +25,7 @@ PREDICT = PredictOptions(arguments=(), table="t.csv", model="m.skops")
         (CLUSTER, "say so: header=True.", "say so: --header yes."),
         (CLUSTER, "name it with encoding=…", "name it with --encoding"),
         (CLUSTER, "column 'gram=dense' is text", "column 'gram=dense' is text"),  # a user's text stays
-        (PREDICT, "leave it out with missing='drop'", "leave it out with --drop-missing"),
+        (PREDICT, "leave it out with missing='drop'", "leave it out with --missing drop"),
     ],
 )
 def test_options_instead_of_parameters(options, python, words):

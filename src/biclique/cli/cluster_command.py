@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,40 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.cluster_options import ClusterOptions
-from biclique.cli.label_output import Labels, Parts, is_folder, write_file
-from biclique.cli.opened_tables import OpenedTable, Work, connected, is_shipped, open_table, table_file
-from biclique.cli.options import Command
-from biclique.cli.output import EXIT_DATA, fail, line
-from biclique.cli.results import facts_of, print_result
-from biclique.cli.table_options import command, possible_names
+from biclique.cli.label_output import Labels, is_folder, paths_of_parts, write_file, write_parts
+from biclique.cli.opened_tables import OpenedTable, Prepared, is_shipped, open_table, table_file
+from biclique.cli.options import (
+    MODEL,
+    WORK,
+    Assigning,
+    Command,
+    Facts,
+    Warned,
+    check_apart,
+    model_option,
+    option,
+    whole_or,
+    work_option,
+)
+from biclique.cli.results import facts_of, result_lines
+from biclique.cli.scheduler import connected
+from biclique.cli.table_options import ColumnOptions, check_page, command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.exceptions import DataError, TableError, printable
+from biclique.datasets.paper import SHIPPED
+from biclique.exceptions import DataError, ParameterError, TableError, TableWarning, printable, warn_user
+from biclique.features.neighborhoods import LANDMARKS, METRICS, NEIGHBORS
+from biclique.fit.choose import GRAPH_NEIGHBORS, RANK
+from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
+from biclique.kernels.gower import Gower
+from biclique.kernels.named import KERNEL_NAMES, KERNELS
 from biclique.models.saving import save
-from biclique.runtime.memory import format_bytes
-from biclique.selection.count_search import select_n_clusters
+from biclique.runtime.arguments import Names
+from biclique.selection.count_search import MOST_CLUSTERS, select_n_clusters
+from biclique.tables.atomic_files import check_target
 from biclique.tables.diagnosis import NOTHING_LEFT, Advice, ColumnsError
 from biclique.tables.frames import kind_of, texts_of
 from biclique.tables.preparer import TablePreparer
+from biclique.tables.reading import FORMATS
 from biclique.tables.text_form import TextForm
 from biclique.tables.used_columns import weights_of
 from biclique.tables.writing import check_output
@@ -39,65 +59,174 @@ examples:
   biclique cluster customers.csv -k select --save customers.skops
   biclique cluster rows.npy -k 10 --report rows.html
 """
+SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
 
-def run(options: ClusterOptions) -> int | None:
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions(Assigning, ColumnOptions):
+    """Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise."""
+
+    table: str = option(
+        f"file or folder ({', '.join(FORMATS)}), - for standard input, or a data set of scikit-learn "
+        f"({', '.join(SHIPPED)})",
+        metavar="TABLE",
+        nargs="?",  # --drop a b TABLE takes it at first
+    )
+    n_clusters: int | str = option(
+        "number of clusters, or select",
+        "-k",
+        "--clusters",
+        parameter=True,
+        type=whole_or("select"),
+        required=True,
+        metavar="K",
+    )
+    k_max: int | None = option(f"most clusters that select tries (default: {MOST_CLUSTERS})", "--k-max", metavar="K")
+    report: str | None = option("write a page to look at and to send, such as report.html", "--report", metavar="FILE")
+    save: str | None = option("write the model to FILE, for biclique predict (model.skops)", "--save", metavar="FILE")
+    order: float | str | None = model_option("order of the hypergraph: 2 to inf, or auto", "--order")
+    modelling: str | None = model_option("symmetric: whole orders, odd ones too", "--modelling", choices=MODELLINGS)
+    gamma: float | str | None = model_option("bandwidth of a kernel: a number, auto, median, scale", "--gamma")
+    affinity: str = option(
+        "the hypergraph of neighbourhoods (default), a kernel, or a graph of nearest neighbours",
+        "--affinity",
+        group=MODEL,
+        default=signature(BicliqueSpectralClustering).parameters["affinity"].default,
+        choices=Names(lambda: (NEIGHBORHOODS, *KERNEL_NAMES, "nearest_neighbors")),
+    )
+    metric: str = option(
+        "how neighborhoods measures distances: cosine for text, gower for tables with categories",
+        "--metric",
+        group=MODEL,
+        default=METRICS[0],
+        choices=METRICS,
+    )
+    degree: float | None = model_option("of the polynomial kernel", "--degree")
+    coef0: float | None = model_option("of the polynomial and sigmoid kernels", "--coef0")
+    n_neighbors: int | None = model_option(
+        f"of neighborhoods (default: {NEIGHBORS}) and nearest_neighbors (default: {GRAPH_NEIGHBORS})", "--n-neighbors"
+    )
+    row_normalize: str = option(
+        "embedding rows of length 1 (default: auto, that is no for kernels and yes for the others)",
+        "--row-normalize",
+        group=MODEL,
+        default="auto",
+        choices=list(SWITCH),
+    )
+    gram: str | None = work_option("how the kernel matrix is stored", "--gram", choices=GRAM_NAMES)
+    rank: int | str | None = work_option(
+        f"landmarks of neighborhoods (auto: {LANDMARKS}; all: every distinct row) and nystroem, columns of features "
+        f"(auto: {RANK})",
+        "--rank",
+        type=whole_or("auto", "all"),
+        metavar="N",
+    )
+    precision: str | None = work_option("of tiles", "--precision", choices=PRECISIONS)
+    device: str | None = work_option("such as cuda: exact, on a GPU (needs biclique[gpu])", "--device", metavar="NAME")
+    dask: str | None = option(
+        "run on a Dask cluster: the address of its scheduler, or local: processes on this machine. TABLE may be a "
+        "pattern such as 'rows/*.parquet', one chunk a file, and -o names a folder (needs biclique[dask])",
+        "--dask",
+        group=WORK,
+        metavar="WHERE",
+    )
+
+    @property
+    def compares_levels(self) -> bool:
+        """Whether the model compares categories and leaves gaps out itself."""
+        if self.affinity == NEIGHBORHOODS:
+            return self.metric == "gower"
+        return self.affinity in KERNELS and KERNELS[self.affinity].takes_gaps
+
+    @property
+    def folder(self) -> str | None:
+        """Where parts go, if the output is not one file."""
+        return self.output if self.dask is not None and self.output is not None and is_folder(self.output) else None
+
+    def check(self) -> None:
+        if self.folder is None:
+            super().check()
+        if self.metric != METRICS[0] and self.affinity != NEIGHBORHOODS:
+            raise ParameterError(
+                f"--metric {self.metric} is for --affinity neighborhoods, not {self.affinity}: leave one out."
+            )
+        if self.missing == "keep" and not self.compares_levels:
+            raise ParameterError(
+                "--missing keep is for --metric gower and --affinity gower, and the others need every value: use "
+                "--missing drop, mean, median or indicator."
+            )
+        if self.save is not None:
+            check_target(self.save)
+            check_apart("model", self.save, self.table, self.output)
+        if self.report is not None:
+            check_page(self.report, self.table, self.output, self.save)
+
+    def model(self, categories: list[int]) -> BicliqueSpectralClustering:
+        """The estimator; ``categories`` are the columns of codes."""
+        gower = Gower(categories or None)
+        parameters = self.parameters() | {"row_normalize": SWITCH[self.row_normalize], "verbose": self.verbose}
+        if self.affinity == NEIGHBORHOODS and self.metric != METRICS[0]:
+            parameters["kernel_params"] = {"metric": gower if self.metric == "gower" else self.metric}
+        return BicliqueSpectralClustering(affinity=gower if self.affinity == "gower" else self.affinity, **parameters)
+
+
+def run(options: ClusterOptions, warned: Warned) -> Facts:
     with table_file(options.table) as path:
         try:
             with connected(options.dask, options.n_jobs):
-                _cluster(options, path)
+                return _cluster(options, path, warned)
         except ColumnsError as error:
-            return _explain(error, options, path)
-    return None
+            raise _explained(error, options, path) from error
 
 
-def _cluster(options: ClusterOptions, path: str) -> None:
+def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
     table = _open(options, path, options.form())
     ids = options.names("id", table.names)
-    if options.output and len(ids) > 1 and not is_folder(options.output):
+    parts: list[str] = []
+    if options.folder is not None:
+        settings = {
+            name: getattr(options, name) for name in options.flags() if name not in ("output", "dask", "n_jobs")
+        }
+        parts = paths_of_parts(options.folder, table, settings)
+        if all(map(os.path.exists, parts)):
+            return {"output": options.output, "complete": len(parts)}
+    elif options.output and len(ids) > 1:
         check_output(options.output, several=True)
-    parts = _parts(options, table)
-    if parts is not None and parts.complete:
-        if not options.quiet:
-            line(f"{options.output}: all {len(parts.paths)} parts of this run are there; nothing to do.")
-        return
-    with options.caught_messages() as about_table:
-        work = _prepare(options, path, table, ids)
+    for note in table.notes:
+        warn_user(note, TableWarning)
+    work = _prepare(options, path, table, ids)
     model = options.model(work.preparer.categorical_places_)
     start = time.perf_counter()
-    with options.caught_messages() as about_fit:
-        _fit(options, model, work)
+    _fit(options, model, work)
     labels = np.asarray(model.labels_)
     seconds = time.perf_counter() - start
-    messages = [*about_fit, *about_table, *map(options.in_words, table.notes)]
     if options.report or options.json or not options.quiet:
         frame, rows, numbers = table.shown(work, options.random_state)
         constant = work.preparer.get_feature_names_out()[np.ptp(rows, axis=0) == 0]
         if len(constant):
-            messages.append(f"constant columns tell nothing apart: {', '.join(repr(str(name)) for name in constant)}.")
+            names = ", ".join(repr(str(name)) for name in constant)
+            warn_user(f"constant columns tell nothing apart: {names}.", TableWarning)
     if options.output:
-        with options.caught_messages() as about_labels:
-            found = Labels.found(model, work.X, work.kept, labels, append=options.append)
-        messages += about_labels
-        if parts is not None:
-            parts.write(found, table, ids)
+        found = Labels.found(model, work.X, work.kept, labels, append=options.append)
+        if parts:
+            write_parts(parts, found, table, ids)
         else:
             write_file(options.output, found, table, ids, options.form(), append=options.append)
     saved = None if options.save is None else _save(options, model, work)
     if options.report:
-        _report(options, model, work, frame, rows, numbers, messages)
-    if options.json or not options.quiet:
-        facts = facts_of(model, work, labels, rows, labels[numbers])
-        result = {
-            "table": printable(options.shown_table),
-            **facts,
-            "seconds": seconds,
-            "output": options.output,
-            "report": options.report,
-            "saved": saved,
-            "warnings": messages,
-        }
-        print_result(options, result, model)
+        _report(options, model, work, frame, rows, numbers, warned())
+    if options.quiet and not options.json:
+        return {}
+    error = "" if model.approximation_ is None else str(model.approximation_)  # said by a line of our own, too
+    return {
+        "table": printable(options.shown_table),
+        **facts_of(model, work, labels, rows, labels[numbers]),
+        "seconds": seconds,
+        "output": options.output,
+        "report": options.report,
+        "saved": saved,
+        "warnings": [text for text in warned() if options.json or not error or error not in text],
+    }
 
 
 # Open, and prepare
@@ -113,7 +242,7 @@ def _preparer(options: ClusterOptions, names: Sequence[str], label: str | None) 
     return options.preparer(names, leave_out=leave_out, codes=options.compares_levels)
 
 
-def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[str]) -> Work:
+def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[str]) -> Prepared:
     name = printable(options.shown_table)
     label = next(iter(options.names("label", table.names)), None)
     if is_shipped(path) and "target" in table.names:
@@ -132,19 +261,19 @@ def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[s
     weights = None
     if options.weight is not None:
         weights = table.weights(weights_of(table.column(options.weight), kept, name), X)
-    return Work(table, ids, preparer, X, kept, classes, weights)
+    return Prepared(table, ids, preparer, X, kept, classes, weights)
 
 
-def _explain(error: ColumnsError, options: ClusterOptions, path: str) -> int:
-    """Print what each column looks like, and the command that deals with all of them."""
+def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> TableError:
+    """What each column looks like, and the command that deals with all of them, as notes of an error."""
     text = options.in_words(error.description.replace(printable(path), printable(options.shown_table)))
     advice, more = _with_one_decimal(error.advice, options, path)
     first, *others = text.splitlines()
-    code = fail(first, EXIT_DATA)
     way = ["This deals with all of them:", f"  {command(options.arguments, advice)}"]
-    for one in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
-        line(one, sys.stderr)
-    return code
+    explained = TableError(first)
+    for note in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
+        explained.add_note(note)
+    return explained
 
 
 def _with_one_decimal(advice: Advice, options: ClusterOptions, path: str) -> tuple[Advice, list[str]]:
@@ -162,9 +291,8 @@ def _with_one_decimal(advice: Advice, options: ClusterOptions, path: str) -> tup
     dealt_with = {*advice.id, *advice.drop, *advice.categorical, *advice.year_last, *map(str, preparer.drop)}
     used = [str(name) for name in preparer.columns or table.names]
     points = [name for name in used if name not in dealt_with and kind_of(table.column(name)) == "text"]
-    more = [
-        f"  {printable(name)}  numbers with a decimal point: a file is read with one decimal sign" for name in points
-    ]
+    words = "numbers with a decimal point: a file is read with one decimal sign"
+    more = [f"  {printable(name)}  {words}" for name in points]
     if len(points) > len(advice.decimal):
         return replace(advice, drop=[*advice.drop, *advice.decimal], decimal=[]), more
     return replace(advice, drop=[*advice.drop, *points]), more
@@ -173,19 +301,13 @@ def _with_one_decimal(advice: Advice, options: ClusterOptions, path: str) -> tup
 # Fit
 
 
-def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work) -> None:
+def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepared) -> None:
     weights: dict[str, Any] = {} if work.weights is None else {"sample_weight": work.weights}
     if options.n_clusters != "select" or options.k_max is None:
         model.fit(work.X, **weights)
         return
-    selection = select_n_clusters(
-        work.X,
-        options.k_max,
-        random_state=options.random_state,
-        n_jobs=options.n_jobs,
-        verbose=options.verbose,
-        **weights,
-    )
+    how = {name: getattr(options, name) for name in ("random_state", "n_jobs", "verbose")}
+    selection = select_n_clusters(work.X, options.k_max, **how, **weights)
     model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
 
@@ -193,35 +315,29 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work)
 # Write
 
 
-def _parts(options: ClusterOptions, table: OpenedTable) -> Parts | None:
-    """The folder of labels, if the output is one."""
-    if options.output is None or not table.streamed or not is_folder(options.output):
-        return None
-    settings = {name: getattr(options, name) for name in options.flags if name not in ("output", "dask", "n_jobs")}
-    return Parts.opened(options.output, table, settings)
-
-
-def _save(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work) -> dict[str, Any]:
+def _save(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepared) -> dict[str, Any]:
     """Columns, model, which columns are ids, and how the text is written: ``biclique predict`` needs all of them."""
     target = options.save or ""
-    notes: dict[str, Any] = {"id": work.ids, "text": options.written}
-    save(Pipeline([("prepare", work.preparer), ("cluster", model)]), target, notes=notes)
-    size = Path(target).stat().st_size
-    return {"file": target, "bytes": size, "told": f"{target}: {format_bytes(size)}"}
+    save(
+        Pipeline([("prepare", work.preparer), ("cluster", model)]),
+        target,
+        notes={"id": work.ids, "text": options.written},
+    )
+    return {"file": target, "bytes": Path(target).stat().st_size}
 
 
 def _report(
     options: ClusterOptions,
     model: BicliqueSpectralClustering,
-    work: Work,
+    work: Prepared,
     frame: Any,
     rows: FloatArray,
     numbers: IntArray,
-    messages: list[str],
+    notes: list[str],
 ) -> None:
-    notes = list(messages)
-    if len(rows) < int(work.kept.sum()):
-        notes.append(f"this page is made of {len(rows)} of {int(work.kept.sum())} rows, drawn at random.")
+    n_rows = int(work.kept.sum())
+    if len(rows) < n_rows:
+        notes = [*notes, f"this page is made of {len(rows)} of {n_rows} rows, drawn at random."]
     model.report(
         rows,
         options.report or "",
@@ -241,10 +357,4 @@ def row_names(frame: Any, ids: Sequence[str], places: IntArray) -> list[str] | N
     return None if len(places) and places[-1] == len(places) - 1 else [f"row {row}" for row in places]
 
 
-add_to = Command(
-    run,
-    ClusterOptions,
-    "Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
-    EXAMPLES,
-    BicliqueSpectralClustering,
-).add_to
+add_to = Command(ClusterOptions, run, result_lines, EXAMPLES, BicliqueSpectralClustering).add_to

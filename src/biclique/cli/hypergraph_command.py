@@ -18,16 +18,17 @@ from biclique.cli.options import (
     RAW,
     Assigning,
     Command,
+    Facts,
     Json,
     Options,
+    Warned,
     check_apart,
     model_option,
-    number_or_word,
     option,
     output_file,
     switch,
 )
-from biclique.cli.output import line, print_output, print_sizes
+from biclique.cli.output import output_lines, size_lines
 from biclique.cli.table_options import HEADER
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.exceptions import DataError
@@ -51,71 +52,61 @@ edge_option = partial(option, group=EDGE_LIST)
 class EdgeList(Options):
     """A file of hyperedges, and what the columns of an edge list are for."""
 
-    file: str = option(
-        metavar="FILE", help="HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
-    )
+    file: str = option("HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz", metavar="FILE")
     edge_column: str | None = edge_option(
-        "--edge-column", metavar="NAME", help="the edge that a line belongs to, such as paper"
+        "the edge that a line belongs to, such as paper", "--edge-column", metavar="NAME"
     )
     vertex_column: str | None = edge_option(
-        "--vertex-column", metavar="NAME", help="the vertices, which are clustered, such as author"
+        "the vertices, which are clustered, such as author", "--vertex-column", metavar="NAME"
     )
     weight_column: str | None = edge_option(
+        "weights of the edges, the same in all lines of an edge, such as citations",
         "--weight-column",
         metavar="NAME",
-        help="weights of the edges, the same in all lines of an edge, such as citations",
     )
     separator: str | None = edge_option(
+        "what stands between the names of a list in the vertices' column, such as ';' (or '\\t', a tab); in a file "
+        "without named columns, between the vertices of a line",
         "--separator",
         type=lambda text: text.replace("\\t", "\t"),
         metavar="TEXT",
-        help="what stands between the names of a list in the vertices' column, such as ';' (or '\\t', a tab); in a "
-        "file without named columns, between the vertices of a line",
     )
     header: str = edge_option(
+        "whether the first line has the names of columns (default: auto, yes if columns are named; otherwise a line "
+        "that looks like a header is refused)",
         "--header",
         default="auto",
         choices=HEADER,
-        help="whether the first line has the names of columns (default: auto, yes if columns are named; otherwise a "
-        "line that looks like a header is refused)",
-        also=("--no-header", "no", "the first line is data, and the columns are called 0, 1, 2, and so on"),
+        also=("the first line is data, and the columns are called 0, 1, 2, and so on", "--no-header", "no"),
     )
 
     def hypergraph(self) -> Hypergraph:
-        return read_hypergraph(
-            self.file,
-            edge_column=self.edge_column,
-            vertex_column=self.vertex_column,
-            weight_column=self.weight_column,
-            separator=self.separator,
-            header=HEADER[self.header],
-        )
+        names = ("edge_column", "vertex_column", "weight_column", "separator")
+        return read_hypergraph(self.file, **{name: getattr(self, name) for name in names}, header=HEADER[self.header])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions(Assigning, EdgeList):
+    """Cluster the vertices of a hypergraph. A vertex that shares no edge with another gets label -1."""
+
     n_clusters: int = option(
-        "-k", "--clusters", parameter=True, type=int, required=True, metavar="K", help="number of clusters, such as 3"
+        "number of clusters, such as 3", "-k", "--clusters", parameter=True, required=True, metavar="K"
     )
     output: str | None = option(
+        f"write one label per vertex to FILE ({', '.join(ENDINGS)}), such as labels.csv; - is standard output",
         "-o",
         "--output",
         type=output_file,
         metavar="FILE",
-        help=f"write one label per vertex to FILE ({', '.join(ENDINGS)}), such as labels.csv",
     )
     expansion: str | None = model_option(
-        "--expansion", choices=[*EXPANSIONS, *SPLITTINGS], help="how an edge becomes pairs, or what cutting it costs"
+        "how an edge becomes pairs, or what cutting it costs", "--expansion", choices=[*EXPANSIONS, *SPLITTINGS]
     )
-    order: float | str | None = model_option(
-        "--order", type=number_or_word, help="2 to inf, such as 4; above 2, degrees are shrunk"
-    )
+    order: float | str | None = model_option("2 to inf, such as 4; above 2, degrees are shrunk", "--order")
     row_normalize: bool | None = model_option(
-        "--no-row-normalize", action="store_false", help="leave the rows of the embedding as they are"
+        "leave the rows of the embedding as they are", "--no-row-normalize", action="store_false"
     )
-    largest_component: bool = switch(
-        "--largest-component", group=MODEL, help="cluster the largest connected component only"
-    )
+    largest_component: bool = switch("cluster the largest connected component only", "--largest-component", group=MODEL)
 
     def check(self) -> None:
         if self.output is not None:
@@ -124,7 +115,9 @@ class ClusterOptions(Assigning, EdgeList):
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(EdgeList):
-    target: str = option(metavar="TARGET", help="file to write; its ending is its format, such as papers.json")
+    """Write a hypergraph in another format."""
+
+    target: str = option("file to write; its ending is its format, such as papers.json", metavar="TARGET")
 
     def check(self) -> None:
         check_apart("output", self.target, self.file)
@@ -133,28 +126,24 @@ class ConvertOptions(EdgeList):
 
 @dataclass(frozen=True, kw_only=True)
 class InfoOptions(Json, EdgeList):
-    pass
+    """Sizes, degrees and connected parts of a hypergraph."""
 
 
-def cluster(options: ClusterOptions) -> None:
+def cluster(options: ClusterOptions, warned: Warned) -> Facts:
     hypergraph = options.hypergraph()
     part, kept = hypergraph, np.arange(hypergraph.n_vertices)
     if options.largest_component:
         kept = np.flatnonzero(hypergraph.components() == 0)
         part = hypergraph.restricted(kept)
-    model = HypergraphSpectralClustering(**options.parameters(), verbose=options.verbose)
     start = time.perf_counter()
-    with options.caught_messages() as messages:
-        model.fit(part)
+    model = HypergraphSpectralClustering(**options.parameters(), verbose=options.verbose).fit(part)
     seconds = time.perf_counter() - start
     labels = np.full(hypergraph.n_vertices, -1)
     labels[kept] = model.labels_
     if options.output is not None:
-        names = [str(name) for name in hypergraph.vertex_names]
-        write_labels(
-            options.output, labels, rows=np.arange(len(labels)), n_rows=len(labels), ids=names, id_name="vertex"
-        )
-    result = {
+        names, rows = [str(name) for name in hypergraph.vertex_names], np.arange(len(labels))
+        write_labels(options.output, labels, rows=rows, n_rows=len(labels), ids=names, id_name="vertex")
+    return {
         "file": options.file,
         **_sizes(hypergraph),
         "expansion": model.expansion,
@@ -168,32 +157,39 @@ def cluster(options: ClusterOptions) -> None:
         "clusters": cluster_sizes(labels, options.n_clusters, "vertices"),
         "without_cluster": int((labels < 0).sum()),
         "output": options.output,
-        "warnings": messages,
+        "warnings": warned(),
     }
-    options.show(result, _print)
 
 
-def _print(result: dict[str, Any]) -> None:
-    line(f"{result['file']}: {_counted(result)}")
-    line(
-        f"expansion {result['expansion']}, order {float(result['order']):g}, normalised cut "
-        f"{result['normalized_cut']:.4f}, {result['passes']} passes, {format_seconds(result['seconds'])}"
-    )
-    if result["distortion"] > 1:
-        line(f"pairs charge at most {result['distortion']:.3g} times what cutting an edge costs")
-    print_sizes(result["clusters"], result["without_cluster"], "vertices")
-    print_output(result["output"])
+def cluster_lines(facts: Facts) -> list[str]:
+    """The clustering as text."""
+    charged = f"pairs charge at most {facts['distortion']:.3g} times what cutting an edge costs"
+    return [
+        f"{facts['file']}: {_counted(facts)}",
+        f"expansion {facts['expansion']}, order {float(facts['order']):g}, normalised cut "
+        f"{facts['normalized_cut']:.4f}, {facts['passes']} passes, {format_seconds(facts['seconds'])}",
+        *[charged] * (facts["distortion"] > 1),
+        *size_lines(facts["clusters"], facts["without_cluster"], "vertices"),
+        *output_lines(facts["output"]),
+    ]
 
 
-def convert(options: ConvertOptions) -> None:
+def convert(options: ConvertOptions, warned: Warned) -> Facts:  # noqa: ARG001
     hypergraph = options.hypergraph()
     write_hypergraph(hypergraph, options.target)
-    line(f"{options.target}: {_counted(_sizes(hypergraph))}")
-    names = "names, " if ".hgr" in Path(options.target).suffixes else ""
-    line(f"not kept, if there were any: {names}attributes and vertex weights of the source")
+    return {"target": options.target, **_sizes(hypergraph)}
 
 
-def info(options: InfoOptions) -> None:
+def convert_lines(facts: Facts) -> list[str]:
+    """What was written, and what was not."""
+    names = "names, " if ".hgr" in Path(facts["target"]).suffixes else ""
+    return [
+        f"{facts['target']}: {_counted(facts)}",
+        f"not kept, if there were any: {names}attributes and vertex weights of the source",
+    ]
+
+
+def info(options: InfoOptions, warned: Warned) -> Facts:  # noqa: ARG001
     hypergraph = options.hypergraph()
     if hypergraph.n_vertices == 0:
         raise DataError(f"{options.file}: it has no vertices.")
@@ -201,7 +197,7 @@ def info(options: InfoOptions) -> None:
     if not np.isfinite(degrees).all():
         raise DataError(f"{options.file}: the sums of its edge weights overflow; divide the weights by the largest.")
     parts = np.bincount(hypergraph.components())
-    facts = {
+    return {
         "file": options.file,
         **_sizes(hypergraph),
         "repeated_vertices": hypergraph.has_repeats,
@@ -210,16 +206,18 @@ def info(options: InfoOptions) -> None:
         "parts": parts[parts > 1].tolist(),
         "vertices_without_neighbours": int((parts == 1).sum()),
     }
-    options.show(facts, _print_info)
 
 
-def _print_info(facts: dict[str, Any]) -> None:
-    line(f"{facts['file']}: {_counted(facts)}" + (", with repeated vertices" if facts["repeated_vertices"] else ""))
+def info_lines(facts: Facts) -> list[str]:
+    """The facts as text."""
     degrees, parts = facts["degrees"], facts["parts"]
-    line(f"degrees {degrees['min']:g} to {degrees['max']:g}, median {degrees['median']:g}")
     shown = ", ".join(map(str, parts[:5])) + (", …" if len(parts) > 5 else "")
     shown = f" ({shown} vertices)" if shown else ""
-    line(f"connected parts: {len(parts)}{shown}, {facts['vertices_without_neighbours']} alone")
+    return [
+        f"{facts['file']}: {_counted(facts)}" + ", with repeated vertices" * facts["repeated_vertices"],
+        f"degrees {degrees['min']:g} to {degrees['max']:g}, median {degrees['median']:g}",
+        f"connected parts: {len(parts)}{shown}, {facts['vertices_without_neighbours']} alone",
+    ]
 
 
 def _sizes(hypergraph: Hypergraph) -> dict[str, Any]:
@@ -233,27 +231,22 @@ def _sizes(hypergraph: Hypergraph) -> dict[str, Any]:
     }
 
 
-def _counted(result: dict[str, Any]) -> str:
-    low, high = result["smallest_edge"], result["largest_edge"]
+def _counted(facts: Facts) -> str:
+    low, high = facts["smallest_edge"], facts["largest_edge"]
     size = "" if low is None else f" of size {low:g}" if low == high else f" of size {low:g} to {high:g}"
-    return f"{result['vertices']} vertices, {result['edges']} edges{size}, {result['incidences']} incidences"
+    return f"{facts['vertices']} vertices, {facts['edges']} edges{size}, {facts['incidences']} incidences"
 
 
-ACTIONS: dict[str, Command[Any]] = {
-    "cluster": Command(
-        cluster,
-        ClusterOptions,
-        "Cluster the vertices of a hypergraph. A vertex that shares no edge with another gets label -1.",
-        EXAMPLES,
-        HypergraphSpectralClustering,
-    ),
-    "convert": Command(convert, ConvertOptions, "Write a hypergraph in another format.", EXAMPLES),
-    "info": Command(info, InfoOptions, "Sizes, degrees and connected parts of a hypergraph.", EXAMPLES),
+ACTIONS = {
+    "cluster": Command(ClusterOptions, cluster, cluster_lines, EXAMPLES, HypergraphSpectralClustering),
+    "convert": Command(ConvertOptions, convert, convert_lines, EXAMPLES),
+    "info": Command(InfoOptions, info, info_lines, EXAMPLES),
 }
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the three actions."""
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, command in ACTIONS.items():
-        command.add_to(actions.add_parser(name, help=command.description, formatter_class=RAW))
+        command.add_to(actions.add_parser(name, help=command.options.__doc__, formatter_class=RAW))

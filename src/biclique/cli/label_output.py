@@ -15,7 +15,7 @@ from biclique import __version__
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.opened_tables import OpenedTable
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, printable, warn_user
-from biclique.tables.atomic_files import write_text
+from biclique.tables.atomic_files import files, write_text
 from biclique.tables.frames import pandas
 from biclique.tables.text_form import TextForm
 from biclique.tables.writing import ENDINGS, ending_of, with_labels, write_frame, write_labels, write_pieces
@@ -60,14 +60,8 @@ class Labels:
     def pieces(self, table: OpenedTable, ids: Sequence[str], append: bool) -> Iterator[Any]:
         """What is written, piece by piece."""
         start = 0
-        if append:
-            frames = table.pieces(as_written=True)
-        elif ids:
-            frames = (piece[list(ids)] for piece in table.pieces())
-        else:
-            frames = _numbered(len(self.labels))
-        for frame in frames:
-            yield self.beside(frame, start)
+        for frame in table.pieces(as_written=append) if append or ids else _numbered(len(self.labels)):
+            yield self.beside(frame[list(ids)] if ids and not append else frame, start)
             start += len(frame)
 
 
@@ -105,45 +99,38 @@ def is_folder(path: str) -> bool:
     return ending_of(path) not in ENDINGS
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A Parquet file for every partition of the table, each whole or not there. A run that was stopped goes on."""
+def paths_of_parts(output: str, table: OpenedTable, settings: Mapping[str, Any]) -> list[str]:
+    """The Parquet files in a fresh folder, or in that of the same run, one for every partition of the table.
 
-    folder: Path
-    paths: list[str]
+    Each is whole or not there, so a run that was stopped goes on. ``settings`` are the options that labels depend on.
+    """
+    folder = Path(output).absolute()
+    stamps = [[path, Path(path).stat().st_size, Path(path).stat().st_mtime_ns] for path in table.paths]
+    run = json.dumps({"version": __version__, "files": stamps, "options": settings}, indent=1)
+    note = folder / RUN_FILE
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{printable(output)}: is a file, and --dask writes a folder: give another -o.")
+    if not folder.exists() or not any(path != note for path in folder.iterdir()):  # new, or it failed early
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(note, run)
+        files.placed = None  # there is no label yet
+    elif not note.exists() or note.read_text(encoding="utf-8") != run:
+        raise DataError(
+            f"{printable(output)}: holds something else than labels of this run (other files, options or version): "
+            "give another folder, or empty it."
+        )
+    return [str(folder / f"part-{number:05d}.parquet") for number in range(table.frame.npartitions)]
 
-    @classmethod
-    def opened(cls, output: str, table: OpenedTable, settings: Mapping[str, Any]) -> Parts:
-        """A fresh folder, or that of the same run; ``settings`` are the options that labels depend on."""
-        folder = Path(output).absolute()
-        files = [[path, Path(path).stat().st_size, Path(path).stat().st_mtime_ns] for path in table.paths]
-        run = json.dumps({"version": __version__, "files": files, "options": settings}, indent=1)
-        note = folder / RUN_FILE
-        if folder.exists() and not folder.is_dir():
-            raise DataError(f"{printable(output)}: is a file, and --dask writes a folder: give another -o.")
-        if not folder.exists() or not any(path != note for path in folder.iterdir()):  # new, or it failed early
-            folder.mkdir(parents=True, exist_ok=True)
-            write_text(note, run)
-        elif not note.exists() or note.read_text(encoding="utf-8") != run:
-            raise DataError(
-                f"{printable(output)}: holds something else than labels of this run (other files, options or version): "
-                "give another folder, or empty it."
-            )
-        return cls(folder, [str(folder / f"part-{number:05d}.parquet") for number in range(table.frame.npartitions)])
 
-    @property
-    def complete(self) -> bool:
-        return all(Path(path).exists() for path in self.paths)
-
-    def write(self, found: Labels, table: OpenedTable, ids: Sequence[str]) -> None:
-        """The parts that are missing, each by the worker that reads its rows."""
-        start = 0
-        own: list[tuple[Any, ...] | None] = []
-        for path, length in zip(self.paths, table.lengths, strict=True):
-            labels = Labels(found.labels[start : start + length])
-            own.append(None if Path(path).exists() else (path, list(ids), labels, start))
-            start += length
-        table.on_parts(_write_part, own)
+def write_parts(paths: Sequence[str], found: Labels, table: OpenedTable, ids: Sequence[str]) -> None:
+    """The parts that are missing, each by the worker that reads its rows."""
+    starts = np.cumsum([0, *table.lengths])[:-1].tolist()
+    own: list[tuple[Any, ...] | None] = []
+    for path, start, length in zip(paths, starts, table.lengths, strict=True):
+        labels = Labels(found.labels[start : start + length])
+        own.append(None if Path(path).exists() else (path, list(ids), labels, start))
+    table.on_parts(_write_part, own)
+    files.placed = Path(paths[0]).parent
 
 
 def _write_part(part: Any, path: str, ids: list[str], found: Labels, start: int) -> None:

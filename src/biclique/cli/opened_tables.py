@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from biclique._typing import Array, FloatArray, IntArray
 from biclique.datasets.paper import SHIPPED, load_shipped
-from biclique.exceptions import Argument, BicliqueError, DataError, TableError, optional, printable
+from biclique.exceptions import Argument, BicliqueError, TableError, optional, printable
 from biclique.runtime.memory import free_memory
-from biclique.runtime.threads import count_threads
 from biclique.tables.atomic_files import files
 from biclique.tables.frames import as_frame, pandas
-from biclique.tables.preparer import TablePreparer
+from biclique.tables.preparer import TablePreparer, as_partitions
 from biclique.tables.reading import COPIES, find_format, open_lazily, read_frame, settle, size_of
 from biclique.tables.text_form import TextForm
 
@@ -33,8 +32,6 @@ DASK = "a table larger than the memory and --dask need Dask: pip install 'bicliq
 """The sentence about packages that are not installed."""
 SHOWN_ROWS = 20_000
 """Rows of a table larger than memory that show what sets clusters apart, and that a report is made of."""
-CONNECT_SECONDS = 30
-"""Seconds after which a scheduler counts as absent."""
 
 
 @dataclass
@@ -75,8 +72,7 @@ class OpenedTable:
 
     def column(self, name: str) -> Any:
         """A column as a pandas series."""
-        column = self.frame[name]
-        return column.compute() if self.streamed else column
+        return self.frame[name].compute() if self.streamed else self.frame[name]
 
     def weights(self, values: FloatArray, X: Any) -> Any:
         """One number for each row of X, as ``fit`` takes them."""
@@ -87,17 +83,17 @@ class OpenedTable:
         frame = self.as_written if as_written else self.frame
         return (part.compute() for part in frame.to_delayed()) if self.streamed else iter([frame])
 
-    def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:
+    def shown(self, prepared: Prepared, seed: int) -> tuple[Any, FloatArray, IntArray]:
         """All rows that are kept, or some: their columns, their rows of X, and which rows of X these are."""
-        n = int(work.kept.sum())
+        n = int(prepared.kept.sum())
         if not self.streamed:
-            return self.frame[work.kept], np.asarray(work.X), np.arange(n)
+            return self.frame[prepared.kept], np.asarray(prepared.X), np.arange(n)
         numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
-        places, ends = np.flatnonzero(work.kept)[numbers], np.cumsum(self.lengths)
+        places, ends = np.flatnonzero(prepared.kept)[numbers], np.cumsum(self.lengths)
         of_parts = np.split(places, np.searchsorted(places, ends[:-1]))
         own = [(part - end + length,) for part, end, length in zip(of_parts, ends, self.lengths, strict=True)]
         frame = pandas().concat(self.on_parts(_rows, own), ignore_index=True)
-        return frame, work.preparer.transform_rows(frame)[0], numbers
+        return frame, prepared.preparer.transform_rows(frame)[0], numbers
 
     def on_parts(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Sequence[Any]:
         """``function(part, *arguments)`` of every partition, by the worker that reads it; none for None."""
@@ -107,7 +103,7 @@ class OpenedTable:
 
 
 @dataclass(frozen=True)
-class Work:
+class Prepared:
     """A table whose columns are sorted and whose rows are numbers."""
 
     table: OpenedTable
@@ -125,9 +121,6 @@ def _kept(part: Any, preparer: TablePreparer) -> NDArray[np.bool_]:
 
 def _rows(part: Any, numbers: IntArray) -> Any:
     return part.iloc[numbers]
-
-
-# Opening
 
 
 def open_table(
@@ -181,27 +174,18 @@ def _files(pattern: str) -> list[str]:
 
 
 def _open_lazily(paths: Sequence[str], form: TextForm, texts: Collection[str], append: bool) -> OpenedTable:
-    parts = [_as_dask_frame(open_lazily(path, form, texts=texts)) for path in paths]
+    parts = [as_partitions(open_lazily(path, form, texts=texts)) for path in paths]
     for path, part in zip(paths, parts, strict=True):
         if list(part.columns) != list(parts[0].columns):
             raise TableError(f"{printable(path)}: has other columns than {printable(paths[0])}; take them apart.")
-    frame = parts[0]
+    frame = as_written = parts[0]
     if len(parts) > 1:
-        frame = optional("dask.dataframe", DASK).concat(parts)
+        frame = as_written = optional("dask.dataframe", DASK).concat(parts)
         frame.attrs = {"notes": getattr(parts[0], "attrs", {}).get("notes", ())}
     kind = find_format(paths[0])
-    as_written = frame
     if append and len(paths) == 1 and kind is not None and kind.is_text:
         as_written = open_lazily(paths[0], form, texts=list(frame.columns))
     return OpenedTable(frame, as_written, paths)
-
-
-def _as_dask_frame(collection: Any) -> Any:
-    """A Dask array as a frame whose columns are called "0", "1", and so on."""
-    if hasattr(collection, "columns"):
-        return collection
-    names = [str(j) for j in range(collection.shape[1])]
-    return optional("dask.dataframe", DASK).from_dask_array(collection, columns=names)
 
 
 @contextmanager
@@ -222,40 +206,8 @@ def table_file(name: str) -> Iterator[str]:
             shutil.copyfileobj(stream, file)
         yield str(path)
     except BicliqueError as error:
-        error.args = tuple(
-            part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args
-        )
+        words = [part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args]
+        error.args = tuple(words)
         raise
     finally:
         files.remove(path)
-
-
-# A cluster
-
-
-@contextmanager
-def connected(where: str | None, jobs: int | None) -> Iterator[None]:
-    """A client of the scheduler at an address; for "local", of processes on this machine, one for each core."""
-    if where is None:
-        yield
-        return
-    distributed = optional("distributed", DASK)
-    with ExitStack() as stack:
-        if where == "local":
-            cluster = distributed.LocalCluster(
-                n_workers=count_threads(jobs),
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=None,
-                silence_logs=50,
-            )
-            where = stack.enter_context(cluster)
-        try:
-            client = distributed.Client(where, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError, ImportError) as error:
-            raise DataError(
-                f"--dask {printable(where)}: no Dask scheduler answers there ({error}): give its address, such as "
-                "tcp://10.0.0.1:8786, or local."
-            ) from error
-        stack.enter_context(client)
-        yield

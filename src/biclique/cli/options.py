@@ -1,30 +1,32 @@
-"""Options of the command line: one field of a frozen dataclass each, with its flags, its kind and its help.
+"""Options of the command line: one field of a frozen dataclass each, with its flags and its help.
 
-An option that was not given is not there after parsing: the dataclass has the default, and parameters of an estimator
-have none but its own.
+The annotation of a field says how its text is read. An option that was not given is not there after parsing: the
+dataclass has the default, and parameters of an estimator have none but its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import re
 import shlex
+import sys
 import warnings
 from argparse import SUPPRESS
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
+from functools import partial
 from inspect import signature
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
-from biclique.cli.output import EXIT_CODES, STDOUT, block, print_warnings
-from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, ParameterError
-from biclique.progress import PLAIN_SECONDS
+from biclique.cli.output import EXIT_CODES, STDOUT, block, print_lines
+from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, DataError, ParameterError
+from biclique.progress import PLAIN_SECONDS, start_clock
 from biclique.spectral.assign import ASSIGNERS
-from biclique.tables.atomic_files import is_stream
+from biclique.tables.atomic_files import files, is_stream
 
 WORDS = {"True": "yes", "False": "no"}
 """Values of Python, as options have them."""
@@ -51,129 +53,8 @@ No header, the edge in the first column and the vertex in the second:
 """Headings of the help, in their order, with what stands below them."""
 
 
-def option(
-    *flags: str,
-    default: Any = None,
-    group: str = "",
-    parameter: bool = False,
-    also: tuple[str, str, str] | None = None,
-    **how: Any,
-) -> Any:
-    """A field that is an option, or without flags a positional argument; ``how`` is for argparse.
-
-    parameter: its value goes to the estimator, under the name of the field.
-    also: another flag, the value that it stands for, and its help.
-    """
-    return field(
-        default=default, metadata={"flags": flags, "group": group, "parameter": parameter, "also": also, "how": how}
-    )
-
-
-switch = partial(option, default=False, action="store_true")
-table_option = partial(option, group=TABLE)
-model_option = partial(option, group=MODEL, parameter=True)
-work_option = partial(option, group=WORK, parameter=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What was asked for: read once, never changed."""
-
-    arguments: tuple[str, ...]
-    """The words of the command, without ``biclique``."""
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Self:
-        """From what argparse has found."""
-        return cls(**given)
-
-    def check(self) -> None:
-        """Refuse, before any work, what cannot be done or written."""
-
-    @property
-    def command(self) -> str:
-        return shlex.join(["biclique", *self.arguments])
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator that were given."""
-        asked = [one.name for one in fields(self) if one.metadata.get("parameter")]
-        return {name: getattr(self, name) for name in asked if getattr(self, name) is not None}
-
-    @cached_property
-    def flags(self) -> dict[str, str]:
-        """The longest flag of every option, by the name of its field."""
-        return {one.name: max(one.metadata["flags"], key=len) for one in fields(self) if one.metadata.get("flags")}
-
-    def in_words(self, text: str) -> str:
-        """A message of the library in the words of the command line: ``gram='tiled'`` becomes ``--gram tiled``.
-
-        What stands in quotes is somebody's text, such as the name of a column.
-        """
-        flags, names = self.flags, "|".join(self.flags)
-        switches = [one.name for one in fields(self) if one.metadata.get("how", {}).get("action") == "store_true"]
-
-        def given(found: re.Match[str]) -> str:
-            value = "" if found[1] in switches else found[2] or WORDS.get(found[3], found[3]) or ""
-            return f"{flags[found[1]]} {value}".rstrip()
-
-        text = re.sub(rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w)|…)", given, text)
-        text = re.sub(rf"^({names})(?= must)", lambda m: flags[m[1]], text)
-        several = "|".join(name for name in flags if "_" in name)
-        return re.sub(rf"(?<!['\w])({several})(?!['\w])", lambda m: flags[m[1]], text)
-
-    def explained(self, error: BicliqueError) -> str:
-        """The message of an error in the words of the command line."""
-        parts = [self.flags.get(part, part) if isinstance(part, Argument) else str(part) for part in error.args]
-        return self.in_words("".join(parts))
-
-    @contextmanager
-    def caught_messages(self) -> Iterator[list[str]]:
-        """Our warnings as a list of texts, which is filled when the block ends."""
-        messages: list[str] = []
-        with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
-            yield messages
-        texts = [str(one.message) for one in caught if issubclass(one.category, BicliqueWarning)]
-        messages.extend(map(self.in_words, texts))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quiet(Options):
-    quiet: bool = switch("-q", "--quiet", group=WORK, help="print errors only")
-
-    @property
-    def verbose(self) -> int:
-        """Of estimators: on a terminal a bar, elsewhere a line in so many seconds."""
-        return 0 if self.quiet else PLAIN_SECONDS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Json(Options):
-    json: bool = switch("--json", group=WORK, help="print the result as JSON")
-
-    def show(self, facts: dict[str, Any], in_lines: Callable[[dict[str, Any]], None]) -> None:
-        """Print the facts as JSON or in lines."""
-        if self.json:
-            block(json.dumps(facts, indent=2, allow_nan=False))
-        else:
-            in_lines(facts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printing(Json, Quiet):
-    """A result, with the warnings among its facts."""
-
-    def show(self, facts: dict[str, Any], in_lines: Callable[[dict[str, Any]], None]) -> None:
-        if self.quiet and not self.json:
-            return
-        if not self.json:
-            print_warnings(facts["warnings"])
-        super().show(facts, in_lines)
-
-
-# Values
-
-
 def number_or_word(text: str) -> float | str:
+    """``2.5``, or a word such as ``auto``, which the estimator checks."""
     try:
         return float(text)
     except ValueError:
@@ -194,26 +75,136 @@ def whole_or(*words: str) -> Callable[[str], int | str]:
 
 
 def seed(text: str) -> int:
+    """A whole number that NumPy takes as a seed."""
     if not text.isdecimal() or int(text) >= 2**32:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
     return int(text)
 
 
-def output_file(text: str) -> str:
-    return STDOUT if text == "-" else text
+READ: dict[str, dict[str, Any]] = {
+    "bool": {"action": "store_true"},
+    "int": {"type": int, "metavar": "N"},
+    "float": {"type": float},
+    "float | str": {"type": number_or_word},
+}
+"""What argparse does with an option, by the annotation of its field without None."""
+
+
+def option(
+    help: str,
+    *flags: str,
+    default: Any = None,
+    group: str = "",
+    parameter: bool = False,
+    also: tuple[str, str, str] | None = None,
+    **how: Any,
+) -> Any:
+    """A field that is an option, or without flags a positional argument; ``how`` is for argparse.
+
+    parameter: its value goes to the estimator, under the name of the field.
+    also: the help of another flag, the flag, and the value that it stands for.
+    """
+    how = {"help": help, **how}
+    return field(
+        default=default, metadata={"flags": flags, "group": group, "parameter": parameter, "also": also, "how": how}
+    )
+
+
+switch = partial(option, default=False)
+table_option = partial(option, group=TABLE)
+model_option = partial(option, group=MODEL, parameter=True)
+work_option = partial(option, group=WORK, parameter=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assigning(Printing):
+class Options:
+    """What was asked for: read once, never changed."""
+
+    arguments: tuple[str, ...]
+    """The words of the command, without ``biclique``."""
+
+    quiet = False
+    json = False
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """From what argparse has found."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+
+    def check(self) -> None:
+        """Refuse, before any work, what cannot be done or written."""
+
+    @property
+    def command(self) -> str:
+        return shlex.join(["biclique", *self.arguments])
+
+    @property
+    def verbose(self) -> int:
+        """Of estimators: on a terminal a bar, elsewhere a line in so many seconds."""
+        return 0 if self.quiet else PLAIN_SECONDS
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator that were given."""
+        asked = [one.name for one in fields(self) if one.metadata.get("parameter")]
+        return {name: getattr(self, name) for name in asked if getattr(self, name) is not None}
+
+    @classmethod
+    def flags(cls) -> dict[str, str]:
+        """The longest flag of every option, by the name of its field."""
+        return {one.name: max(one.metadata["flags"], key=len) for one in fields(cls) if one.metadata.get("flags")}
+
+    def in_words(self, text: str) -> str:
+        """A message of the library in the words of the command line: ``gram='tiled'`` becomes ``--gram tiled``.
+
+        What stands in quotes is somebody's text, such as the name of a column.
+        """
+        flags, names = self.flags(), "|".join(self.flags())
+        switches = [one.name for one in fields(self) if one.type == "bool"]
+
+        def given(found: re.Match[str]) -> str:
+            value = "" if found[1] in switches else found[2] or WORDS.get(found[3], found[3]) or ""
+            return f"{flags[found[1]]} {value}".rstrip()
+
+        text = re.sub(rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w)|…)", given, text)
+        text = re.sub(rf"^({names})(?= must)", lambda m: flags[m[1]], text)
+        several = "|".join(name for name in flags if "_" in name)
+        return re.sub(rf"(?<!['\w])({several})(?!['\w])", lambda m: flags[m[1]], text)
+
+    def explained(self, error: BicliqueError) -> str:
+        """The message of an error in the words of the command line."""
+        flags = self.flags()
+        parts = [flags.get(part, part) if isinstance(part, Argument) else str(part) for part in error.args]
+        return self.in_words("".join(parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quiet(Options):
+    """What can be silent."""
+
+    quiet: bool = switch("print errors only", "-q", "--quiet", group=WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Json(Options):
+    """What prints facts."""
+
+    json: bool = switch("print the result as JSON", "--json", group=WORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assigning(Json, Quiet):
     """From the embedding to labels, and threads: the same for tables and hypergraphs."""
 
-    assign_labels: str | None = model_option("--assign-labels", choices=ASSIGNERS, help="from the embedding to labels")
-    n_init: int | None = model_option("--n-init", type=int, metavar="N", help="starts of k-means")
-    random_state: int = model_option("--seed", default=0, type=seed, help="of everything random (default: 0)")
-    eigen_tol: float | str | None = work_option(
-        "--tol", type=number_or_word, help="of eigenpairs, relative to the eigengap"
-    )
-    n_jobs: int | None = work_option("--jobs", type=int, metavar="N", help="threads (default: every core)")
+    assign_labels: str | None = model_option("from the embedding to labels", "--assign-labels", choices=ASSIGNERS)
+    n_init: int | None = model_option("starts of k-means", "--n-init")
+    random_state: int = model_option("of everything random (default: 0)", "--seed", default=0, type=seed)
+    eigen_tol: float | str | None = work_option("of eigenpairs, relative to the eigengap", "--tol")
+    n_jobs: int | None = work_option("threads (default: every core)", "--jobs")
+
+
+def output_file(text: str) -> str:
+    """The name of a file, ``-`` for standard output."""
+    return STDOUT if text == "-" else text
 
 
 def check_apart(what: str, path: str, *others: str | None) -> None:
@@ -224,40 +215,84 @@ def check_apart(what: str, path: str, *others: str | None) -> None:
             raise ParameterError(f"{what} {path} is another file of this command: choose another name.")
 
 
-# Commands
-
-O = TypeVar("O", bound=Options)  # noqa: E741
+Facts = dict[str, Any]
+"""What a command found, by stable keys: what ``--json`` prints."""
+Warned = Callable[[], list[str]]
+"""Gives the warnings until now, in the words of the command line."""
 
 
 @dataclass(frozen=True)
-class Command(Generic[O]):
-    """A word after ``biclique``: its options, and what it does."""
+class Command:
+    """A word after ``biclique``: its options, what it does, and what it prints. Its help opens with their docstring."""
 
-    run: Callable[[O], int | None]
-    options: type[O]
-    description: str
+    options: type[Options]
+    run: Callable[[Any, Warned], Facts]
+    lines: Callable[[Facts], list[str]]
     examples: str
     estimator: Callable[..., Any] | None = None
     """Its signature has the defaults that the help names."""
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        parser.description = self.description
+        """Give a parser the options of this command."""
+        parser.description = self.options.__doc__
         parser.epilog = f"{self.examples}\n{EXIT_CODES}"
-        parser.set_defaults(chosen=self)
+        parser.set_defaults(command=self)
         defaults = {} if self.estimator is None else signature(self.estimator).parameters
-        used = {one.metadata.get("group") for one in fields(self.options)}
+        asked = [one for one in fields(self.options) if one.metadata]
+        used = {one.metadata["group"] for one in asked}
         groups: dict[str, Any] = {"": parser} | {
             name: parser.add_argument_group(name, text) for name, text in GROUPS.items() if name in used
         }
-        for one in fields(self.options):
-            if "flags" not in one.metadata:
-                continue
-            how = {"default": SUPPRESS, **one.metadata["how"]}
+        for one in asked:
+            flags, group = one.metadata["flags"], groups[one.metadata["group"]]
+            kind = str(one.type).removesuffix(" | None")
+            how = {"default": SUPPRESS, **READ.get(kind, {}), **one.metadata["how"]}
             default = defaults[one.name].default if one.metadata["parameter"] and one.default is None else None
             if default is not None and not how.get("required"):
                 how["help"] += f" (default: {default})"
-            group, flags = groups[one.metadata["group"]], one.metadata["flags"]
             group.add_argument(*flags, dest=one.name, **how) if flags else group.add_argument(one.name, **how)
             if one.metadata["also"] is not None:
-                flag, const, text = one.metadata["also"]
+                text, flag, const = one.metadata["also"]
                 group.add_argument(flag, dest=one.name, action="store_const", const=const, default=SUPPRESS, help=text)
+
+    def work(self, arguments: list[str], given: Mapping[str, Any], closed: bool) -> None:
+        """Read the options, refuse what cannot be done, do the work, and print what was found.
+
+        closed: standard output was closed before we came.
+        """
+        files.placed = files.partial = None
+        start_clock()
+        options = self.options.read({"arguments": arguments, **given})
+        if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
+            raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
+        to_stdout = getattr(options, "output", None) == STDOUT  # which then takes labels alone
+        try:
+            with redirect_stdout(sys.stderr if to_stdout else sys.stdout), caught_warnings(options) as warned:
+                _check(options)
+                self._print(options, self.run(options, warned), warned)
+        except BicliqueError as error:
+            error.args = (options.explained(error),)
+            raise
+
+    def _print(self, options: Options, facts: Facts, warned: Warned) -> None:
+        if options.json:
+            block(json.dumps(facts, indent=2, allow_nan=False))
+        elif not options.quiet:
+            print_lines([f"biclique: warning: {text}" for text in facts.get("warnings", warned())], sys.stderr)
+            print_lines(self.lines(facts))
+
+
+def _check(options: Options) -> None:
+    try:
+        options.check()
+    except DataError as error:  # a wrong name of an output is a wrong option
+        raise ParameterError(*error.args) from error
+
+
+@contextmanager
+def caught_warnings(options: Options) -> Iterator[Warned]:
+    """Our warnings as texts; those of others are nobody's business."""
+    with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
+        yield lambda: [
+            options.in_words(str(one.message)) for one in caught if issubclass(one.category, BicliqueWarning)
+        ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 STDOUT = "/dev/stdout"
@@ -36,62 +37,53 @@ def printed(text: str) -> str:
     return printable(text)
 
 
-def line(text: str = "", stream: TextIO | None = None) -> None:
-    """One line on standard output, or elsewhere."""
-    block(printed(text), stream)
+@contextmanager
+def _writing() -> Iterator[None]:
+    """A broken pipe stays one; ValueError is a stream that was closed."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        number = (error.errno if isinstance(error, OSError) else None) or errno.EBADF
+        why = getattr(error, "strerror", None) or error
+        raise OSError(number, f"cannot write to standard output ({why})") from error
 
 
 def block(text: str, stream: TextIO | None = None) -> None:
-    """Lines that are our own throughout, such as JSON."""
-    out = sys.stdout if stream is None else stream
-    try:
-        out.write(text + "\n")
-    except (OSError, ValueError) as error:
-        raise _not_written(error) from error
+    """Lines that are our own throughout, such as JSON, on standard output or elsewhere."""
+    with _writing():
+        (stream or sys.stdout).write(text + "\n")
+
+
+def print_lines(lines: Sequence[str], stream: TextIO | None = None) -> None:
+    """Lines with names that come from outside, such as those of files and columns."""
+    if lines:
+        block("\n".join(map(printed, lines)), stream)
 
 
 def flush() -> None:
     """Send what was printed on its way now, while an error can still be reported."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except (OSError, ValueError) as error:
-        raise _not_written(error) from error
+    with _writing():
+        sys.stdout.flush()
 
 
-def _not_written(error: OSError | ValueError) -> OSError:
-    """A broken pipe stays one; ValueError is a stream that was closed."""
-    number = (error.errno if isinstance(error, OSError) else None) or errno.EBADF
-    return OSError(number, f"cannot write to standard output ({getattr(error, 'strerror', None) or error})")
+def fail(message: str, code: int, more: Sequence[str] = ()) -> int:
+    """Say in one line what went wrong, with more lines below it if there are any; returns the exit code."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write("\n".join([f"biclique: error: {printed(message)}", *map(printed, more), ""]))
+        sys.stderr.flush()
+    return code
 
 
-def print_warnings(messages: list[str]) -> None:
-    """Warnings, one on each line, on standard error."""
-    for message in messages:
-        line(f"biclique: warning: {message}", sys.stderr)
-
-
-def print_sizes(clusters: list[dict[str, int]], without: int, unit: str) -> None:
+def size_lines(clusters: Sequence[dict[str, int]], without: int, unit: str) -> list[str]:
     """A line for every cluster, and one for what is in none."""
-    line()
-    line(f"{'cluster':>7}  {unit:>8}  {'share':>7}")
     sizes = {str(cluster["label"]): cluster[unit] for cluster in clusters}
     if without:
         sizes["none"] = without
-    for label, size in sizes.items():
-        line(f"{label:>7}  {size:>8}  {size / sum(sizes.values()):>7.1%}")
+    shares = [f"{label:>7}  {size:>8}  {size / sum(sizes.values()):>7.1%}" for label, size in sizes.items()]
+    return ["", f"{'cluster':>7}  {unit:>8}  {'share':>7}", *shares]
 
 
-def print_output(output: str | None) -> None:
+def output_lines(output: str | None) -> list[str]:
     """Where the labels are, if they were written."""
-    if output is not None:
-        line()
-        line(f"labels written to {'standard output' if output == STDOUT else output}")
-
-
-def fail(message: str, code: int) -> int:
-    """Say in one line what went wrong."""
-    with suppress(OSError, ValueError):
-        sys.stderr.write(f"biclique: error: {printed(message)}\n")
-        sys.stderr.flush()
-    return code
+    where = "standard output" if output == STDOUT else output
+    return [] if output is None else ["", f"labels written to {where}"]

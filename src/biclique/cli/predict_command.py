@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import IntArray
 from biclique.cli.label_output import Labels, cluster_sizes, write_file
-from biclique.cli.opened_tables import table_file
-from biclique.cli.options import WORK, Command, Printing, check_apart, option
-from biclique.cli.output import line, print_output, print_sizes
-from biclique.cli.saved_models import opened_as_fitted, rows_of
+from biclique.cli.options import WORK, Command, Facts, Json, Quiet, Warned, check_apart, option
+from biclique.cli.output import output_lines, size_lines
+from biclique.cli.saved_models import opened_as_fitted, split_model
 from biclique.cli.table_options import Labelling, SavedModel
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.models.saving import load_with_notes
@@ -33,8 +31,14 @@ examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(Printing, Labelling, SavedModel):
-    n_jobs: int | None = option("--jobs", group=WORK, type=int, metavar="N", help="threads (default: every core)")
+class PredictOptions(Json, Quiet, Labelling, SavedModel):
+    """Label the rows of a table with a model that was saved.
+
+    Columns are found by their names; others are ignored. Text and ids are read as in the fit, unless an option says
+    otherwise. The file of a model runs no code.
+    """
+
+    n_jobs: int | None = option("threads (default: every core)", "--jobs", group=WORK)
 
     def check(self) -> None:
         super().check()
@@ -42,29 +46,12 @@ class PredictOptions(Printing, Labelling, SavedModel):
             check_apart("output", self.output, self.model)
 
 
-def run(options: PredictOptions) -> None:
+def run(options: PredictOptions, warned: Warned) -> Facts:
     start = time.perf_counter()
     model, notes = load_with_notes(options.model)
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
-    with options.caught_messages() as messages, table_file(options.table) as path:
-        labels = _predict(options, model, notes, path)
-    result = {
-        "model": options.model,
-        "table": printable(options.shown_table),
-        "rows": len(labels),
-        "without_label": int((labels < 0).sum()),
-        "seconds": time.perf_counter() - start,
-        "clusters": cluster_sizes(labels, _n_clusters(model), "rows"),
-        "output": options.output,
-        "warnings": messages,
-    }
-    options.show(result, _print)
-
-
-def _predict(options: PredictOptions, model: BaseEstimator, notes: Mapping[str, Any], path: str) -> IntArray:
-    """The label of every row, which are written too."""
-    with opened_as_fitted(options, notes, path, append=options.append) as (table, ids, form):
+    with opened_as_fitted(options, notes, append=options.append) as (table, ids, form):
         if options.output and len(ids) > 1:
             check_output(options.output, several=True)
         found = [_labels(options, model, piece, ids) for piece in table.pieces()]
@@ -72,22 +59,27 @@ def _predict(options: PredictOptions, model: BaseEstimator, notes: Mapping[str, 
         if not len(labels):
             raise DataError(f"{options.shown_table}: the table has no rows.")
         if options.output:
-            probabilities = [one.probabilities for one in found if one.probabilities is not None]
-            complete = len(probabilities) == len(found)
-            every = Labels(labels, np.concatenate(probabilities) if complete else None)
+            sure = [one.probabilities for one in found if one.probabilities is not None]
+            every = Labels(labels, np.concatenate(sure) if len(sure) == len(found) else None)
             write_file(options.output, every, table, ids, form, append=options.append)
-    return labels
-
-
-def _n_clusters(model: BaseEstimator) -> int:
     last = model[-1] if isinstance(model, Pipeline) else model
     known = getattr(last, "n_clusters_", getattr(last, "n_clusters", 0))
-    return known if isinstance(known, int) else 0
+    return {
+        "model": options.model,
+        "table": printable(options.shown_table),
+        "rows": len(labels),
+        "without_label": int((labels < 0).sum()),
+        "seconds": time.perf_counter() - start,
+        "clusters": cluster_sizes(labels, known if isinstance(known, int) else 0, "rows"),
+        "output": options.output,
+        "warnings": warned(),
+    }
 
 
 def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str]) -> Labels:
     """The label of every row of a frame, −1 for none; with probabilities for ``--append``."""
-    X, kept, rest = rows_of(model, frame, ids, options.drop_missing)
+    preparer, rest = split_model(model, frame, ids, options.missing)
+    X, kept = preparer.transform_rows(frame)
     for one in rest if isinstance(rest, Pipeline) else [rest]:
         if options.n_jobs is not None and "n_jobs" in one.get_params(deep=False):
             one.set_params(n_jobs=options.n_jobs)
@@ -103,17 +95,14 @@ def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequ
     return Labels.found(rest, X, kept, labels, append=options.append)
 
 
-def _print(result: dict[str, Any]) -> None:
-    seconds = format_seconds(result["seconds"])
-    line(f"{result['table']}: {result['rows']} rows labelled by {result['model']} in {seconds}")
-    print_sizes(result["clusters"], result["without_label"], "rows")
-    print_output(result["output"])
+def lines(facts: Facts) -> list[str]:
+    """The facts as text."""
+    seconds = format_seconds(facts["seconds"])
+    return [
+        f"{facts['table']}: {facts['rows']} rows labelled by {facts['model']} in {seconds}",
+        *size_lines(facts["clusters"], facts["without_label"], "rows"),
+        *output_lines(facts["output"]),
+    ]
 
 
-add_to = Command(
-    run,
-    PredictOptions,
-    "Label the rows of a table with a model that was saved. Columns are found by their names; others are ignored. "
-    "Text and ids are read as in the fit, unless an option says otherwise. The file of a model runs no code.",
-    EXAMPLES,
-).add_to
+add_to = Command(PredictOptions, run, lines, EXAMPLES).add_to

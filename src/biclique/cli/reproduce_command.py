@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from dataclasses import dataclass
 
-from biclique.cli import signals
-from biclique.cli.options import Command, Quiet, option, switch
-from biclique.cli.output import EXIT_SIGNAL, block, line
+from biclique.cli.options import Command, Facts, Quiet, Warned, option, switch
 from biclique.reproduce.everything import TARGETS, reproduce
 from biclique.reproduce.printed import DATA
 
@@ -24,14 +20,19 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(Quiet):
-    target: str = option(metavar="TARGET", choices=list(TARGETS), help=", ".join(TARGETS))
-    data: tuple[str, ...] = option("--data", default=DATA, nargs="+", choices=DATA, help="data sets (default: all)")
-    data_home: str | None = option("--data-home", metavar="FOLDER", help="where the data sets lie")
-    out: str = option("--out", default="reproduction", metavar="FOLDER", help="(default: reproduction)")
-    quick: bool = switch("--quick", help="fewer repeats, orders and sequences: minutes")
-    resume: bool = switch("--resume", help="go on with the run in FOLDER")
-    jobs: int = option("--jobs", default=1, type=int, metavar="N", help="processes (default: 1)")
-    page: str | None = option("--page", metavar="FILE", help="also write the whole page to FILE, its figures beside it")
+    """Regenerate the paper's tables and figures from its data.
+
+    Every finished cell is a record in FOLDER: a run that was stopped goes on with --resume.
+    """
+
+    target: str = option(", ".join(TARGETS), metavar="TARGET", choices=list(TARGETS))
+    data: tuple[str, ...] = option("data sets (default: all)", "--data", default=DATA, nargs="+", choices=DATA)
+    data_home: str | None = option("where the data sets lie", "--data-home", metavar="FOLDER")
+    out: str = option("(default: reproduction)", "--out", default="reproduction", metavar="FOLDER")
+    quick: bool = switch("fewer repeats, orders and sequences: minutes", "--quick")
+    resume: bool = switch("go on with the run in FOLDER", "--resume")
+    jobs: int = option("processes (default: 1)", "--jobs", default=1)
+    page: str | None = option("also write the whole page to FILE, its figures beside it", "--page", metavar="FILE")
 
     @property
     def repeated_by(self) -> str:
@@ -44,37 +45,20 @@ class ReproduceOptions(Quiet):
         return " ".join(words)
 
 
-def run(options: ReproduceOptions) -> int | None:
+def run(options: ReproduceOptions, warned: Warned) -> Facts:  # noqa: ARG001
+    how = {name: getattr(options, name) for name in ("data", "out", "data_home", "quick", "resume", "jobs", "page")}
     try:
-        tables = reproduce(
-            options.target,
-            data=options.data,
-            out=options.out,
-            data_home=options.data_home,
-            quick=options.quick,
-            resume=options.resume,
-            jobs=options.jobs,
-            page=options.page,
-            command=options.repeated_by,
-            verbose=options.verbose,
-        )
-    except KeyboardInterrupt:
-        signals.Heard.listening = False
-        number = signals.Heard.number or signal.SIGINT
-        word = signals.WORDS[number]
-        line(f"biclique: {word}; finished cells are kept in {options.out}, go on with --resume", sys.stderr)
-        return EXIT_SIGNAL + number
-    if not options.quiet:
-        for table in tables.values():
-            block(table.markdown())
-        line(f"tables, records and any figures are in {options.out}")
-    return None
+        tables = reproduce(options.target, **how, command=options.repeated_by, verbose=options.verbose)
+    except KeyboardInterrupt as error:
+        error.add_note(f"finished cells are kept in {options.out}, go on with --resume")
+        raise
+    return {"tables": [table.markdown() for table in tables.values()], "out": options.out}
 
 
-add_to = Command(
-    run,
-    ReproduceOptions,
-    "Regenerate the paper's tables and figures from its data. Every finished cell is a record in FOLDER: a run that "
-    "was stopped goes on with --resume.",
-    EXAMPLES,
-).add_to
+def lines(facts: Facts) -> list[str]:
+    """The tables, and where they are."""
+    shown = [line for table in facts["tables"] for line in table.split("\n")]
+    return [*shown, f"tables, records and any figures are in {facts['out']}"]
+
+
+add_to = Command(ReproduceOptions, run, lines, EXAMPLES).add_to

@@ -5,47 +5,55 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.opened_tables import Work
-from biclique.cli.options import Printing
-from biclique.cli.output import line, print_output
+from biclique.cli.opened_tables import Prepared
+from biclique.cli.options import Facts
+from biclique.cli.output import output_lines, printed
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.exceptions import printable
 from biclique.progress import format_seconds
 from biclique.report.shown_columns import effects_of
+from biclique.runtime.memory import format_bytes
 from biclique.scores import clustering_error
 
 MOST_COLUMNS = 3
 """Columns that are named for each cluster."""
 NAME_WIDTH = 24
 """Letters of a column in that list; longer names are cut."""
-
-
-def print_result(options: Printing, result: dict[str, Any], model: BicliqueSpectralClustering) -> None:
-    """The result as the options ask for."""
-    error = "" if model.approximation_ is None else str(model.approximation_)
-    if error and not options.json:  # how close the approximation is, is said once: by our own line
-        result["warnings"] = [text for text in result["warnings"] if error not in text]
-    exact = model.approximation_ is None or model.approximation_.counts_as_exact
-    options.show(result, lambda facts: _print(facts, error, exact))
+LEGEND = "sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation"
 
 
 def facts_of(
-    model: BicliqueSpectralClustering, work: Work, labels: IntArray, shown: FloatArray, shown_labels: IntArray
-) -> dict[str, Any]:
+    model: BicliqueSpectralClustering, work: Prepared, labels: IntArray, shown: FloatArray, shown_labels: IntArray
+) -> Facts:
     """The facts of a fit, by stable keys; ``shown`` are rows that tell what sets clusters apart: all, or some."""
-    n_clusters = int(getattr(model, "n_clusters_", model.n_clusters))
-    sizes = np.bincount(labels, minlength=n_clusters).tolist()
+    sizes = np.bincount(labels, minlength=int(getattr(model, "n_clusters_", model.n_clusters)))
     codes = work.preparer.categorical_places_  # no quantities
     names = {j: str(name) for j, name in enumerate(work.preparer.get_feature_names_out()) if j not in codes}
     apart = _set_apart(shown[:, [*names]], shown_labels, [*names.values()], len(sizes))
+    sure = [float(share) if np.isfinite(share) else None for share in model.how_sure()]
+    sure += [None] * (len(sizes) - len(sure))
+    clusters: list[Facts] = [
+        {"label": label, "rows": int(sizes[label]), "probability": sure[label], "set_apart_by": apart[label]}
+        for label in range(len(sizes))
+    ]
+    error = rand_index = None
+    if work.classes is not None:
+        names_of_classes, truth = np.unique(work.classes, return_inverse=True)
+        error, rand_index = clustering_error(truth, labels), float(adjusted_rand_score(truth, labels))
+        for cluster in clusters:
+            counts = Counter(names_of_classes[truth[labels == cluster["label"]]].tolist())
+            for name, most in counts.most_common(1):
+                cluster |= {"mostly": name, "purity": most / cluster["rows"]}
     selection = getattr(model, "k_selection_", None)
-    result: dict[str, Any] = {
+    approximation = None
+    if model.approximation_ is not None:  # JSON has no NaN
+        found = model.approximation_.facts()
+        approximation = {name: value if math.isfinite(value) else None for name, value in found.items()}
+    return {
         "rows": len(labels),
         "rows_left_out": len(work.kept) - len(labels),
         "columns": len(work.preparer.kinds_),
@@ -60,123 +68,94 @@ def facts_of(
         "gram": model.gram_,
         "gram_reason": model.gram_reason_,
         "rank": model.rank_,
-        "approximation": None,
+        "accuracy": _accuracy(model),
+        "approximation": approximation,
         "precision": model.precision_,
         "passes": model.n_passes_,
         "eigenvalues": model.eigenvalues_.tolist(),
         "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
-        "clusters": _clusters(model, sizes, apart, labels, work.classes),
-        "error": None,
-        "adjusted_rand_index": None,
+        "clusters": clusters,
+        "error": error,
+        "adjusted_rand_index": rand_index,
     }
-    if model.approximation_ is not None:  # JSON has no NaN
-        facts = model.approximation_.facts()
-        result["approximation"] = {name: value if math.isfinite(value) else None for name, value in facts.items()}
-    if work.classes is not None:
-        truth = np.unique(work.classes, return_inverse=True)[1]
-        result["error"] = clustering_error(truth, labels)
-        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, labels))
-    return result
 
 
-def _clusters(
-    model: BicliqueSpectralClustering,
-    sizes: Sequence[int],
-    apart: list[list[dict[str, Any]]],
-    labels: IntArray,
-    classes: Sequence[str] | None,
-) -> list[dict[str, Any]]:
-    sure = model.how_sure()
-    entries = []
-    for cluster, rows in enumerate(sizes):
-        known = cluster < len(sure) and np.isfinite(sure[cluster])
-        entry: dict[str, Any] = {
-            "label": cluster,
-            "rows": rows,
-            "probability": float(sure[cluster]) if known else None,
-            "set_apart_by": apart[cluster],
-        }
-        if classes is not None and rows:
-            counts = Counter(np.asarray(classes)[labels == cluster].tolist())
-            [(name, most)] = counts.most_common(1)
-            entry |= {"mostly": name, "purity": most / rows}
-        entries.append(entry)
-    return entries
-
-
-def _set_apart(rows: FloatArray, labels: IntArray, names: Sequence[str], n_clusters: int) -> list[list[dict[str, Any]]]:
+def _set_apart(rows: FloatArray, labels: IntArray, names: Sequence[str], n_clusters: int) -> list[list[Facts]]:
     """For every cluster the columns in which it differs most from the rest, the largest difference first."""
-    out = []
+    apart = []
     for effects in effects_of(rows, labels, n_clusters) if names else [()] * n_clusters:
         order = np.argsort(-np.nan_to_num(np.abs(effects), posinf=np.finfo(float).max), kind="stable")[:MOST_COLUMNS]
         most = [(names[j], float(f"{effects[j]:.6g}")) for j in order if np.abs(effects[j]) > 0]
         # JSON has no infinity: a column that separates a cluster from the rest without any spread has no number.
-        out.append([{"column": c, "difference": x if np.isfinite(x) else None, "above": x > 0} for c, x in most])
-    return out
+        apart.append([{"column": c, "difference": x if np.isfinite(x) else None, "above": x > 0} for c, x in most])
+    return apart
 
 
 # As text
 
 
-def _print(result: dict[str, Any], error: str, exact: bool) -> None:
-    left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
-    chunks = ", read in chunks" if result["streamed"] else ""
-    line(
-        f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}"
-        f"{chunks}"
-    )
-    gamma = f", gamma {result['gamma']:.4g}" if result["gamma"] is not None else ""
-    line(
-        f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
-        f"{result['passes']} passes, {format_seconds(result['seconds'])}"
-    )
-    line(_gram_line(result, error, exact))
-    if result["selected"]:
-        line(f"selected: {result['selected']}")
-    line()
-    _print_clusters(result["clusters"], result["rows"])
-    if result["error"] is not None:
-        line()
-        line(f"error {result['error']:.4f} against the known classes (best matching)")
-        line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
-    if result["cut_history"]:
-        before, *steps = result["cut_history"]
-        line()
-        line(f"normalised cut {before:.6f} after k-means, {[before, *steps][-1]:.6f} after {len(steps)} more steps")
-    print_output(result["output"])
-    if result["report"]:
-        line(f"report written to {result['report']}")
-    if result["saved"]:
-        line(f"model written to {result['saved']['told']}")
+def result_lines(facts: Facts) -> list[str]:
+    """The facts as text."""
+    if "complete" in facts:
+        return [f"{facts['output']}: all {facts['complete']} parts of this run are there; nothing to do."]
+    left_out = f", {facts['rows_left_out']} left out" if facts["rows_left_out"] else ""
+    chunks = ", read in chunks" if facts["streamed"] else ""
+    gamma = f", gamma {facts['gamma']:.4g}" if facts["gamma"] is not None else ""
+    lines = [
+        f"{facts['table']}: {facts['rows']} rows{left_out}, {facts['columns']} columns, scale {facts['scale']}{chunks}",
+        f"order {float(facts['order']):g}, {facts['affinity']}{gamma}, {facts['gram']} {facts['precision']}, "
+        f"{facts['passes']} passes, {format_seconds(facts['seconds'])}",
+        facts["accuracy"],
+    ]
+    if facts["selected"]:
+        lines.append(f"selected: {facts['selected']}")
+    lines += ["", *_cluster_lines(facts["clusters"], facts["rows"])]
+    if facts["error"] is not None:
+        lines += [
+            "",
+            f"error {facts['error']:.4f} against the known classes (best matching)",
+            f"adjusted Rand index {facts['adjusted_rand_index']:.4f}",
+        ]
+    if facts["cut_history"]:
+        before, *steps = facts["cut_history"]
+        after = [before, *steps][-1]
+        lines += ["", f"normalised cut {before:.6f} after k-means, {after:.6f} after {len(steps)} more steps"]
+    lines += output_lines(facts["output"])
+    if facts["report"]:
+        lines.append(f"report written to {facts['report']}")
+    if facts["saved"]:
+        lines.append(f"model written to {facts['saved']['file']}: {format_bytes(facts['saved']['bytes'])}")
+    return lines
 
 
-def _gram_line(result: dict[str, Any], error: str, exact: bool) -> str:
+def _accuracy(model: BicliqueSpectralClustering) -> str:
     """``approximate: gram nystroem of rank 256 (as asked for), eigenvalues within 3.0e-03 …``."""
-    rank, reason = result["rank"], result["gram_reason"]
+    measured, reason = model.approximation_, model.gram_reason_
+    exact = measured is None or measured.counts_as_exact
     kind = "exact" if exact and not reason.startswith("approximate") else "approximate"  # neighbours can be so too
-    reason = reason.removeprefix(f"{kind}: ")
-    size = "" if rank is None else f" of rank {rank}"
-    return f"{kind}: gram {result['gram']}{size} ({reason})" + (f", {error}" if error else "")
+    size = "" if model.rank_ is None else f" of rank {model.rank_}"
+    error = "" if measured is None else f", {measured}"
+    return f"{kind}: gram {model.gram_}{size} ({reason.removeprefix(f'{kind}: ')}){error}"
 
 
-def _print_clusters(clusters: list[dict[str, Any]], n_rows: int) -> None:
-    apart = any(entry["set_apart_by"] for entry in clusters)
-    mostly = ["" if "mostly" not in entry else f"{entry['mostly']} ({entry['purity']:.0%})" for entry in clusters]
-    width = max((len(printable(text)) for text in mostly), default=0)
+def _cluster_lines(clusters: Sequence[Facts], n_rows: int) -> list[str]:
+    apart = any(one["set_apart_by"] for one in clusters)
+    mostly = [printed(f"{one['mostly']} ({one['purity']:.0%})") if "mostly" in one else "" for one in clusters]
+    width = max(map(len, mostly))
     heads = [f"{'mostly':{width}}"] * bool(width) + ["set apart by"] * apart
-    line("  ".join(["cluster", f"{'rows':>8}", f"{'share':>7}", "sure", *heads]).rstrip())
-    for entry, text in zip(clusters, mostly, strict=True):
-        sure = "-" if entry["probability"] is None else f"{entry['probability']:.0%}"
-        cells = [f"{entry['label']:>7}", f"{entry['rows']:>8}", f"{entry['rows'] / n_rows:>7.1%}", f"{sure:>4}"]
-        cells += [printable(text).ljust(width)] * bool(width)
-        line("  ".join([*cells, ", ".join(map(_difference, entry["set_apart_by"]))]).rstrip())
-    if apart:
-        line("sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation")
+    lines = ["  ".join(["cluster", f"{'rows':>8}", f"{'share':>7}", "sure", *heads])]
+    for one, text in zip(clusters, mostly, strict=True):
+        sure = "-" if one["probability"] is None else f"{one['probability']:.0%}"
+        cells = [f"{one['label']:>7}", f"{one['rows']:>8}", f"{one['rows'] / n_rows:>7.1%}", f"{sure:>4}"]
+        lines.append("  ".join([*cells, *[text.ljust(width)] * bool(width), _differences(one["set_apart_by"])]))
+    return [line.rstrip() for line in lines] + [LEGEND] * apart
 
 
-def _difference(one: dict[str, Any]) -> str:
-    """``petal length -2.9``."""
-    name = one["column"] if len(one["column"]) <= NAME_WIDTH else one["column"][: NAME_WIDTH - 1] + "…"
-    if one["difference"] is None:
-        return f"{name} {'+' if one['above'] else '-'}inf"
-    return f"{name} {one['difference']:+.1f}"
+def _differences(apart: Sequence[Facts]) -> str:
+    """``petal length -2.9, petal width -2.7``."""
+    words = []
+    for one in apart:
+        name = one["column"] if len(one["column"]) <= NAME_WIDTH else one["column"][: NAME_WIDTH - 1] + "…"
+        infinite = f"{'+' if one['above'] else '-'}inf"
+        words.append(f"{name} {infinite if one['difference'] is None else format(one['difference'], '+.1f')}")
+    return ", ".join(words)

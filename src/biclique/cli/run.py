@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import io
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 import biclique.cli.signals as signals
 from biclique import __version__
-from biclique.cli.output import (
-    EXIT_CODES,
-    EXIT_DATA,
-    EXIT_FAILURE,
-    EXIT_MEMORY,
-    EXIT_OK,
-    EXIT_SIGNAL,
-    EXIT_USAGE,
-    STDOUT,
-    block,
-    fail,
-    flush,
-    printed,
-)
+from biclique.cli.output import EXIT_CODES, EXIT_FAILURE, EXIT_OK, EXIT_SIGNAL, EXIT_USAGE, block, fail, flush, printed
 
-TRACEBACK = "BICLIQUE_TRACEBACK"
-"""The environment variable that shows where an error came from."""
 COMMANDS = {
     "cluster": "cluster the rows of a table",
     "predict": "label new rows with a saved model",
@@ -43,7 +27,6 @@ COMMANDS = {
 }
 """Each is a module of this folder."""
 EXAMPLES = """\
-examples:
   biclique cluster customers.csv -k 5 -o labels.csv        cluster the rows of a table
   biclique cluster customers.csv -k select                 without knowing the number of clusters
   biclique cluster customers.csv -k 5 --save m.skops       keep the model,
@@ -54,7 +37,7 @@ examples:
 OVERVIEW = f"""\
 biclique clusters the rows of a table, or the vertices of a hypergraph. What people do:
 
-{EXAMPLES.partition(chr(10))[2]}
+{EXAMPLES}
 biclique COMMAND --help has every option and examples;
 commands: {", ".join(COMMANDS)}."""
 
@@ -65,24 +48,31 @@ def run(arguments: Sequence[str], *, alone: bool = False) -> int:
     ``alone``: as the only thing that this process does, so that nothing that comes later can spoil its exit code.
     """
     with signals.listening(alone=alone):
-        if not alone:
-            return _guarded(arguments)
-        for number in range(3):
+        for number in range(3) if alone else ():
             try:
                 os.fstat(number)
             except OSError:  # closed: the next file that is opened must not become standard output
                 os.open(os.devnull, os.O_RDWR)
         code = _guarded(arguments)
-    if code > EXIT_SIGNAL:
+    if alone and code > EXIT_SIGNAL:
         os._exit(code)  # threads may be in the middle of a product: wait for none
     return code
 
 
 def _guarded(arguments: Sequence[str]) -> int:
-    with _standard_streams() as closed:
+    """Run with streams that can be written to, and turn every error into its line and exit code."""
+    closed = sys.stdout is None
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        redirect_stdout(sys.stdout or nowhere),
+        redirect_stderr(sys.stderr or nowhere),
+    ):
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a console without Greek letters shows "?" for them
         try:
             try:
-                code = _work(arguments, closed)
+                _work(arguments, closed)
             finally:
                 if sys.exc_info()[0] in (None, SystemExit):
                     flush()
@@ -93,40 +83,21 @@ def _guarded(arguments: Sequence[str]) -> int:
             code = _explain(error)
             if code < EXIT_SIGNAL:  # a reader that was interrupted may read no more
                 _flush_or_drop()
-        return code
+            return code
+    return EXIT_OK
 
 
-def _work(arguments: Sequence[str], closed: bool) -> int:
+def _work(arguments: Sequence[str], closed: bool) -> None:
     if not arguments:
         block(OVERVIEW)
-        return EXIT_OK
+        return
     parser = make_parser(arguments[0])
     given = vars(parser.parse_args(arguments))
-    from biclique.exceptions import BicliqueError, DataError, ParameterError
-    from biclique.progress import start_clock
-    from biclique.tables.atomic_files import files
-
-    files.placed = files.partial = None
-    start_clock()
-    command = given.pop("chosen")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    command = given.pop("command")
     try:
-        options = command.options.read({"arguments": tuple(arguments), **values})
+        command.work(arguments, given, closed)
     except argparse.ArgumentError as error:
         parser.error(str(error))
-    if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
-        raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
-    to_stdout = getattr(options, "output", None) == STDOUT
-    with redirect_stdout(sys.stderr if to_stdout else sys.stdout):  # labels go to standard output alone
-        try:
-            try:
-                options.check()
-            except DataError as error:  # a wrong name of an output is a wrong option
-                raise ParameterError(*error.args) from error
-            return command.run(options) or EXIT_OK
-        except BicliqueError as error:
-            error.args = (options.explained(error),)
-            raise
 
 
 class _Parser(argparse.ArgumentParser):
@@ -145,7 +116,7 @@ def make_parser(word: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="biclique",
         description="Clustering through multi-way similarity.",
-        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
+        epilog=f"examples:\n{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"biclique {__version__}")
@@ -157,50 +128,36 @@ def make_parser(word: str) -> argparse.ArgumentParser:
     return parser
 
 
-# Standard output and standard error
-
-
-@contextmanager
-def _standard_streams() -> Iterator[bool]:
-    """Streams that can be written to, and whether standard output was closed."""
-    closed = sys.stdout is None
-    with ExitStack() as stack:
-        for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
-            if stream is None:
-                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-                stack.enter_context(redirect(nowhere))
-            elif isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a console without Greek letters shows "?" for them
-        yield closed
-
-
 def _flush_or_drop() -> None:
     """Python flushes again at the end, and would complain in its own words: give it a place that takes everything."""
     try:
         flush()
     except OSError:
-        with suppress(Exception):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
+        with suppress(Exception), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-# Errors in words
+# Errors
 
 
 def _explain(error: BaseException) -> int:
-    """Say what went wrong, and return the exit code."""
+    """Say what went wrong, and return the exit code. Notes of an error are lines of their own."""
     number = signals.Heard.number or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
-    written = _written()
+    written, notes = _written(), getattr(error, "__notes__", [])
     if number is not None:  # an import that is interrupted can raise anything
-        return fail(f"{signals.WORDS[number]}; {written or 'nothing was written'}", EXIT_SIGNAL + number)
+        kept = "; ".join(notes) or written or "nothing was written"
+        return fail(f"{signals.WORDS[number]}; {kept}", EXIT_SIGNAL + number)
     if isinstance(error, BrokenPipeError):
         return EXIT_OK  # whoever read our output has seen enough
+    try:
+        from biclique.cli.error_words import TRACEBACK, in_words
+    except ImportError:
+        return fail(f"cannot start ({error}): install again with pip install biclique", EXIT_FAILURE)
     if os.environ.get(TRACEBACK):
         with suppress(OSError):
             traceback.print_exception(error)
-    message, code = _in_words(error)
-    return fail(f"{message}; {written}" if written else message, code)
+    message, code = in_words(error)
+    return fail(f"{message}; {written}" if written else message, code, notes)
 
 
 def _written() -> str:
@@ -212,34 +169,3 @@ def _written() -> str:
     if files.placed is not None:
         return f"{files.placed} was written and is complete"
     return f"{files.partial} may have got a part of the output" if files.partial is not None else ""
-
-
-def _in_words(error: BaseException) -> tuple[str, int]:
-    try:
-        from biclique.exceptions import BicliqueError, MemoryLimitError, ParameterError
-    except ImportError:
-        return f"cannot start ({error}): install again with pip install biclique", EXIT_FAILURE
-    text = str(error)
-    match error:
-        case MemoryLimitError():
-            return text, EXIT_MEMORY
-        case MemoryError():
-            why = f" ({text})" if text else ""
-            return f"not enough memory{why}: take fewer rows or columns, or free some", EXIT_MEMORY
-        case ParameterError() | NotImplementedError():
-            return text, EXIT_USAGE
-        case UnicodeEncodeError():
-            return f"{error.object[error.start : error.end]!r} cannot be written as {error.encoding}", EXIT_DATA
-        case ValueError():
-            return text, EXIT_DATA
-        case RecursionError():
-            return "the data are nested too deeply to be read", EXIT_DATA
-        case OverflowError():
-            return f"a number in the options or the data is too large ({text})", EXIT_DATA
-        case OSError():
-            return (error.strerror if error.strerror and error.filename is None else text), EXIT_FAILURE
-        case BicliqueError():
-            return text, EXIT_FAILURE
-        case _:
-            what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-            return f"{what}; this is a bug; run with {TRACEBACK}=1 to see where", EXIT_FAILURE

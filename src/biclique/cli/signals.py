@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-WORDS = {
-    getattr(signal, name): word
-    for name, word in (("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "hung up"))
-    if hasattr(signal, name)  # Windows has no SIGHUP
-}
+NAMES = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
+WORDS = {getattr(signal, name): word for name, word in NAMES.items() if hasattr(signal, name)}
+"""By the number of the signal; Windows has no SIGHUP."""
 SAME_SECONDS = 0.5
 """A second signal within this time is the first one again: ``timeout`` sends two, and impatient people more."""
 AGAIN_SECONDS = 0.05
+"""Until a signal whose exception was dropped is sent again."""
 
 
 class Stop(KeyboardInterrupt):
@@ -41,22 +40,19 @@ def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
 
 
 def _repeat(unraisable: Any) -> None:
-    """Python drops an exception that falls into a finaliser: ask again a little later."""
+    """Python drops an exception that falls into a finaliser: send the signal again a little later.
+
+    It goes to the main thread if that is possible, which may be waiting, and is woken then.
+    """
     if Heard.number is None:
         sys.__unraisablehook__(unraisable)
     elif Heard.listening and issubclass(unraisable.exc_type, KeyboardInterrupt):
         Heard.when = 0.0
-        timer = threading.Timer(AGAIN_SECONDS, _tell_main_thread, (Heard.number,))
+        main, number = threading.main_thread().ident or 0, Heard.number
+        send = signal.pthread_kill if hasattr(signal, "pthread_kill") else lambda _, number: signal.raise_signal(number)
+        timer = threading.Timer(AGAIN_SECONDS, send, (main, number))
         timer.daemon = True
         timer.start()
-
-
-def _tell_main_thread(number: int) -> None:
-    """Send ourselves a signal. To the main thread if that is possible: it may be waiting, and is woken then."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, number)
-    else:
-        signal.raise_signal(number)
 
 
 @contextmanager

@@ -10,11 +10,13 @@ from argparse import ArgumentError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 from biclique.cli.opened_tables import INPUT, is_shipped
-from biclique.cli.options import Options, option, output_file, switch, table_option
-from biclique.exceptions import ParameterError, printable
+from biclique.cli.options import Options, check_apart, option, output_file, switch, table_option
+from biclique.exceptions import DataError, ParameterError, printable
+from biclique.tables.atomic_files import check_target
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import CHOICES, TablePreparer
 from biclique.tables.reading import find_format
@@ -35,33 +37,35 @@ TEXT_CHOICES = {"header": tuple(HEADER), "decimal": (".", ","), "date_order": DA
 class SavedModel(Options):
     """A model for the rows of a table."""
 
-    model: str = option(metavar="MODEL", help="file that --save or biclique.save wrote, such as model.skops")
-    drop_missing: bool = switch("--drop-missing", help="leave out rows with missing values")
-
-    def in_words(self, text: str) -> str:
-        return super().in_words(text.replace("missing='drop'", "drop_missing=True"))
+    model: str = option("file that --save or biclique.save wrote, such as model.skops", metavar="MODEL")
+    missing: str | None = table_option(
+        "drop: leave out rows with missing values. What a model was fitted with, such as mean, needs no option",
+        "--missing",
+        choices=("refuse", "drop"),
+        also=("the same as --missing drop", "--drop-missing", "drop"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
     """A table, the columns that name its rows, and how it is written if it is a text file."""
 
-    table: str = option(metavar="TABLE", help="table of rows, with the columns of the fit; - for standard input")
+    table: str = option("table of rows, with the columns of the fit; - for standard input", metavar="TABLE")
     id: tuple[str, ...] = names_option(
-        "--id", help=f"column that names the rows: left out, written beside the labels ({SEVERAL})"
+        f"column that names the rows: left out, written beside the labels ({SEVERAL})", "--id"
     )
     header: str | None = table_option(
+        "whether a text file's first line holds names (auto: unless all of them are numbers)",
         "--header",
         choices=TEXT_CHOICES["header"],
-        help="whether a text file's first line holds names (auto: unless all of them are numbers)",
     )
-    decimal: str | None = table_option("--decimal", choices=TEXT_CHOICES["decimal"], help="decimal sign of a text file")
+    decimal: str | None = table_option("decimal sign of a text file", "--decimal", choices=TEXT_CHOICES["decimal"])
     date_order: str | None = table_option(
+        "what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order)",
         "--date-order",
         choices=TEXT_CHOICES["date_order"],
-        help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order)",
     )
-    encoding: str | None = table_option("--encoding", metavar="NAME", help="of a text file, such as latin-1")
+    encoding: str | None = table_option("of a text file, such as latin-1", "--encoding", metavar="NAME")
 
     @property
     def shown_table(self) -> str:
@@ -82,7 +86,7 @@ class TableOptions(Options):
         """The columns that an option such as ``id`` names."""
         value = getattr(self, name)
         given = value if isinstance(value, tuple) else () if value is None else (value,)
-        return names_of(printable(self.shown_table), self.flags[name], given, columns)
+        return names_of(printable(self.shown_table), self.flags()[name], given, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +94,14 @@ class Labelling(TableOptions):
     """Where labels go."""
 
     output: str | None = option(
+        f"write one label per row to FILE ({', '.join(ENDINGS)}); - is standard output",
         "-o",
         "--output",
         type=output_file,
         metavar="FILE",
-        help=f"write one label per row to FILE ({', '.join(ENDINGS)}); - is standard output",
     )
     append: bool = switch(
-        "--append", help="write the whole table to FILE, with columns for the label of each row and its probability"
+        "write the whole table to FILE, with columns for the label of each row and its probability", "--append"
     )
 
     def check(self) -> None:
@@ -111,31 +115,29 @@ class Labelling(TableOptions):
 class ColumnOptions(Labelling):
     """What the columns of a table to cluster are for."""
 
-    columns: tuple[str, ...] = names_option("--columns", nargs="+", help=f"use these columns alone ({SEVERAL})")
-    drop: tuple[str, ...] = names_option("--drop", nargs="+", help=f"columns to leave out ({SEVERAL})")
-    weight: str | None = table_option(
-        "--weight", metavar="NAME", help="column that says how often a row counts: left out"
-    )
+    columns: tuple[str, ...] = names_option(f"use these columns alone ({SEVERAL})", "--columns", nargs="+")
+    drop: tuple[str, ...] = names_option(f"columns to leave out ({SEVERAL})", "--drop", nargs="+")
+    weight: str | None = table_option("column that says how often a row counts: left out", "--weight", metavar="NAME")
     label: str | None = table_option(
-        "--label", "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
+        "column of known classes: left out, used for an error rate", "--label", "--label-column", metavar="NAME"
     )
     categorical: tuple[str, ...] = names_option(
-        "--categorical", nargs="+", help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})"
+        f"columns whose values are levels; auto: all texts that look so ({SEVERAL})", "--categorical", nargs="+"
     )
     missing: str | None = table_option(
-        "--missing",
-        choices=CHOICES["missing"],
-        help="missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
+        "missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
         "frequent level), or the mean with a column more that says so, or keep them, for --metric gower (default: "
         "refuse; with gower: keep)",
-        also=("--drop-missing", "drop", "the same as --missing drop"),
+        "--missing",
+        choices=CHOICES["missing"],
+        also=("the same as --missing drop", "--drop-missing", "drop"),
     )
-    dates: str | None = table_option("--dates", choices=CHOICES["dates"], help="columns of dates: as days, or left out")
+    dates: str | None = table_option("columns of dates: as days, or left out", "--dates", choices=CHOICES["dates"])
     scale: str | None = table_option(
+        "standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
+        "gower, which divides by ranges",
         "--scale",
         choices=CHOICES["scale"],
-        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
-        "gower, which divides by ranges",
     )
 
     @classmethod
@@ -148,23 +150,31 @@ class ColumnOptions(Labelling):
             if not ends:
                 raise ArgumentError(None, "the following arguments are required: TABLE")
             table = ends[0].pop()
-        words = {name: tuple(word for group in lists for word in group) for name, lists in groups.items()}
+        words = {name: [word for group in lists for word in group] for name, lists in groups.items()}
         return super().read({**given, **words, "table": table})
 
     def preparer(self, names: Sequence[str], *, leave_out: Sequence[str], codes: bool) -> TablePreparer:
         """What makes numbers of the columns; ``codes`` if the model compares levels and leaves gaps out itself."""
         away = list(dict.fromkeys([*self.names("drop", names), *leave_out]))
-        chosen = self.names("columns", names)
+        chosen = [name for name in self.names("columns", names) if name not in away]
         auto = self.categorical == ("auto",) and "auto" not in names
         given = {"missing": self.missing, "dates": self.dates, "scale": self.scale}
         if codes:
             given |= {"missing": self.missing or "keep", "scale": "none", "encode": "codes"}
         return TablePreparer(
-            columns=[name for name in chosen if name not in away] if chosen else None,
-            drop=[] if chosen else away,
+            columns=chosen if self.columns else None,
+            drop=[] if self.columns else away,
             categorical="auto" if auto else self.names("categorical", names),
             **{name: value for name, value in given.items() if value is not None},
         )
+
+
+def check_page(path: str, *others: str | None) -> None:
+    """Refuse a report that could not be written."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"cannot write {path}: the name of a report must end in .html.")
+    check_target(path)
+    check_apart("report", path, *others)
 
 
 def is_table(word: str) -> bool:
@@ -185,11 +195,10 @@ def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[s
     """The columns that the values of an option name: each is a name, or several with commas between."""
     names: list[str] = []
     for value in values:
-        parts = [value] if value in columns else _split(value)
-        absent = next((part for part in parts if part not in columns), None)
-        if absent is not None:
-            raise absent_column(table, option, absent, columns)
-        names += parts
+        names += [value] if value in columns else _split(value)
+    absent = [name for name in names if name not in columns]
+    if absent:
+        raise absent_column(table, option, absent[0], columns)
     return list(dict.fromkeys(names))
 
 
@@ -206,6 +215,5 @@ def command(arguments: Sequence[str], advice: Advice) -> str:
         "--dates": "ordinal" if advice.year_last else advice.dates,
         "--missing": advice.missing,
     }
-    for flag, choice in choices.items():
-        words += [flag, choice] if choice is not None else []
+    words += [word for flag, choice in choices.items() if choice is not None for word in (flag, choice)]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

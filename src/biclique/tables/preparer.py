@@ -291,7 +291,11 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
             shown = frame.columns.tolist()
             raise DataError(f"{name}: column {absent[0]!r} was used in fit and is not there; columns: {shown}.")
         if self.missing == "refuse" and (gap := first_gap(frame[used])):
-            raise DataError(f"{name}: {gap} (NaN); fit with another missing=, such as 'mean' or 'drop'.")
+            n = int(frame[used].isna().any(axis=1).sum())
+            raise DataError(
+                f"{name}: {gap} (NaN), {n} of {len(frame)} rows have one: leave such rows out with missing='drop', or "
+                "fit with missing='mean'."
+            )
         X = np.empty((len(frame), len(self.number_columns_)))
         for j, column in enumerate(self.number_columns_):
             X[:, j] = number_as_fitted(frame[column], self.kinds_[column], name)

@@ -1,0 +1,41 @@
+"""A Dask cluster to work on: the scheduler at an address, or processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from biclique.cli.opened_tables import DASK
+from biclique.exceptions import DataError, optional, printable
+from biclique.runtime.threads import count_threads
+
+CONNECT_SECONDS = 30
+"""Seconds after which a scheduler counts as absent."""
+
+
+@contextmanager
+def connected(where: str | None, jobs: int | None) -> Iterator[None]:
+    """A client of the scheduler at an address; for "local", of processes on this machine, one for each core."""
+    if where is None:
+        yield
+        return
+    distributed = optional("distributed", DASK)
+    with ExitStack() as stack:
+        if where == "local":
+            cluster = distributed.LocalCluster(
+                n_workers=count_threads(jobs),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=50,
+            )
+            where = stack.enter_context(cluster)
+        try:
+            client = distributed.Client(where, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError, ImportError) as error:
+            raise DataError(
+                f"--dask {printable(where)}: no Dask scheduler answers there ({error}): give its address, such as "
+                "tcp://10.0.0.1:8786, or local."
+            ) from error
+        stack.enter_context(client)
+        yield
