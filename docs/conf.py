@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
 project = "biclique"
 author = "The biclique developers"
@@ -43,7 +43,10 @@ html_theme_options = {
     "show_prev_next": False,
 }
 
-EXAMPLES = ["comparison", "unbalanced", "choosing_k", "how_sure", "digits", "image_segmentation", "text", "motion"]
+EXAMPLES = [
+    *("neighbourhoods", "comparison", "messy_table", "choosing_k", "how_sure", "digits", "image_segmentation", "text"),
+    *("motion", "unbalanced", "coauthors", "million_points", "consensus"),
+]
 
 
 class GalleryOrder:

@@ -1,6 +1,6 @@
 """Draw the pictures of docs/default.md, or print its tables.
 
-    python docs/default_pictures.py [hypergraph] [neighbors] [landmarks]
+    python docs/default_pictures.py [neighbors] [landmarks]
     python docs/default_pictures.py --floor    # the least weight of a hyperedge
     python docs/default_pictures.py --loses    # where k-means is better
 
@@ -18,14 +18,12 @@ import matplotlib as mpl
 mpl.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.spatial import ConvexHull
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError
 from biclique.features import neighborhoods
-from biclique.features.neighborhoods import NeighborhoodMap
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
@@ -80,55 +78,6 @@ def save(figure: plt.Figure, name: str) -> None:
 def bare(panel: plt.Axes, title: str) -> None:
     panel.set_title(title, fontsize=10)
     panel.set(xticks=[], yticks=[], aspect="equal")
-
-
-def hypergraph() -> None:
-    """N(x) of one row, two hyperedges, and all hyperedges of 30 points."""
-    random = np.random.default_rng(5)
-    X = np.concatenate([apart(random, 16, 0.9), apart(random, 13, 1.8) + np.array([4.4, 0]), [(7.8, 0.9)]])
-    graph = NeighborhoodMap(X)
-    members = graph.columns(X).toarray() > 0  # (n, p): x is in e_z
-    weights = graph.edge_weights
-    labels = BicliqueSpectralClustering(2, random_state=0).fit_predict(X)
-    figure, panels = plt.subplots(1, 3, figsize=(11, 2.7), constrained_layout=True, sharex=True, sharey=True)
-
-    def hull(panel: plt.Axes, z: int, alpha: float, colour: str) -> None:
-        rows = X[members[:, z]]
-        if len(rows) > 2:
-            corners = rows[ConvexHull(rows).vertices]
-            panel.fill(*corners.T, facecolor=colour, alpha=alpha, edgecolor=colour)
-
-    middle = int(np.argmin(np.linalg.norm(X - X[16:].mean(axis=0), axis=1)))
-    for z in np.flatnonzero(members[middle]):
-        panels[0].plot(*X[[middle, z]].T, color="black", linewidth=0.8)
-    panels[0].scatter(*X.T, s=14, color="0.7")
-    panels[0].scatter(*X[members[middle]].T, s=26, color="black")
-    panels[0].scatter(*X[middle], s=90, marker="*", color="#d55e00", zorder=3)
-    bare(panels[0], "N(x): the 7 landmarks nearest to x (star)")
-    edges = (int(np.argmax(weights)), middle)
-    for z in edges:
-        hull(panels[1], z, 0.15 + 0.6 * weights[z], "#0072b2")
-        panels[1].scatter(*X[z], s=50, marker="D", color="#d55e00", zorder=3)
-        rows = X[members[:, z]]
-        panels[1].annotate(f"w = {weights[z]:.2f}", (rows[:, 0].mean(), rows[:, 1].min() - 0.35), ha="center", va="top")
-    panels[1].scatter(*X.T, s=14, color="black")
-    bare(panels[1], "two hyperedges: rows whose N(x) has\nthis landmark (diamond)")
-    for z in np.argsort(weights):
-        hull(panels[2], z, 0.04 + 0.3 * weights[z], COLOURS[labels[z]])
-    panels[2].scatter(*X.T, s=14, color=COLOURS[labels])
-    bare(panels[2], "all 30 hyperedges, opacity by weight;\ncolours are the clusters")
-    panels[2].set(xlim=(-1.5, 8.3), ylim=(-2.8, 2.1))
-    save(figure, "hypergraph")
-
-
-def apart(random: np.random.Generator, count: int, radius: float) -> np.ndarray:
-    """Points of a disk that keep a distance, so that a picture can show each."""
-    found: list[np.ndarray] = []
-    while len(found) < count:
-        point = random.uniform(-radius, radius, 2)
-        if np.linalg.norm(point) < radius and all(np.linalg.norm(point - p) > 0.3 * radius for p in found):
-            found.append(point)
-    return np.array(found)
 
 
 def show_fits(
@@ -233,7 +182,7 @@ def print_losses() -> None:
         say(f"| {name} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
 
 
-PICTURES = {"hypergraph": hypergraph, "neighbors": neighbors, "landmarks": landmarks}
+PICTURES = {"neighbors": neighbors, "landmarks": landmarks}
 
 if __name__ == "__main__":
     if "--floor" in sys.argv:

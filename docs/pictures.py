@@ -20,6 +20,7 @@ PICTURES = {
     "unbalanced": ("plot_unbalanced", 0),
     "choosing_k": ("plot_choosing_k", 0),
     "how_sure": ("plot_how_sure", 0),
+    "hypergraph": ("plot_neighbourhoods", 0),
 }
 """Pictures: the script, and which of its figures."""
 

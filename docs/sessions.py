@@ -1,0 +1,71 @@
+"""Put what commands print into the pages: ``python docs/sessions.py`` (``--check`` only looks).
+
+In a block ``console``, a line after ``$ `` is a command, and what follows is what it printed. All blocks of a page run
+in one empty folder that holds ``customers.csv`` (``examples/plot_messy_table.py``). A line with ``…`` stays as it is.
+Seconds may differ.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+BLOCK = re.compile(r"(```console\n)(\$ .*?)(```)", re.DOTALL)
+SECONDS = re.compile(r"\d+\.\d+ s\b")
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a command of ours prints, errors too."""
+    words = [sys.executable, "-m", *shlex.split(command)]
+    environment = {**os.environ, "COLUMNS": "100"}
+    done = subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout.strip("\n") + "\n"
+
+
+def with_sessions(page: str) -> str:
+    """The page with what its commands print today."""
+    if not BLOCK.search(page):
+        return page
+    with tempfile.TemporaryDirectory() as name:
+        example = runpy.run_path(str(DOCS.parent / "examples" / "customers.py"))
+        example["customers"]().to_csv(Path(name) / "customers.csv", index=False)
+
+        def run(found: re.Match[str]) -> str:
+            parts = []
+            for session in re.split(r"^\$ ", found[2], flags=re.MULTILINE)[1:]:
+                command, _, output = session.partition("\n")
+                kept = "…" in command or "…" in output
+                parts.append(f"$ {command}\n{output if kept else printed(command, Path(name))}")
+            return found[1] + "\n".join(part.strip("\n") + "\n" for part in parts) + found[3]
+
+        return BLOCK.sub(run, page)
+
+
+def same(page: str, other: str) -> bool:
+    return SECONDS.sub("s", page) == SECONDS.sub("s", other)
+
+
+def main() -> int:
+    old = []
+    for path in sorted(DOCS.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        now = with_sessions(page)
+        if not same(page, now):
+            old.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(now, encoding="utf-8")
+    if old and "--check" in sys.argv:
+        sys.stderr.write(f"commands print something else: {', '.join(old)}; run python docs/sessions.py\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
