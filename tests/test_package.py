@@ -37,6 +37,18 @@ def test_the_oldest_versions_that_are_tested_are_the_floors():
         assert pins[name].removesuffix(".0") == floor.removesuffix(".0"), name
 
 
+def test_links_of_the_package_s_description_are_absolute():
+    core = pytest.importorskip("hatchling.metadata.core")
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("not in a checkout")
+    plugins = pytest.importorskip("hatchling.plugin.manager").PluginManager()
+    text = core.ProjectMetadata(str(root), plugins).core.readme
+    assert "](https://biclique.readthedocs.io/en/latest/tutorial.html)" in text
+    assert "/_images/report.png)" in text
+    assert not re.findall(r"\]\((?!https://)[^)]*\)", text)
+
+
 def test_the_source_archive_holds_what_its_tests_need_and_nothing_else(tmp_path):
     builders = pytest.importorskip("hatchling.builders.sdist")
     root = Path(__file__).parents[1]
