@@ -25,7 +25,9 @@ def printed(command: str, folder: Path) -> str:
     """What a command of ours prints, errors too."""
     words = [sys.executable, "-m", *shlex.split(command)]
     environment = {**os.environ, "COLUMNS": "100"}
-    done = subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     return done.stdout.strip("\n") + "\n"
 
 
