@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
@@ -52,7 +53,7 @@ print(f"{members.shape[1]} hyperedges of {members.sum(axis=0).min()} to {members
 print(f"weights from {weights.min():.2g} to {weights.max():.2g}")
 
 
-def hull(panel: plt.Axes, z: int, alpha: float, colour: str) -> None:
+def hull(panel: Axes, z: int, alpha: float, colour: str) -> None:
     rows = X[members[:, z]]
     if len(rows) > 2:
         corners = rows[ConvexHull(rows).vertices]
@@ -61,8 +62,8 @@ def hull(panel: plt.Axes, z: int, alpha: float, colour: str) -> None:
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 2.7), constrained_layout=True, sharex=True, sharey=True)
 middle = int(np.argmin(np.linalg.norm(X - X[16:].mean(axis=0), axis=1)))
-for z in np.flatnonzero(members[middle]):
-    panels[0].plot(*X[[middle, z]].T, color="black", linewidth=0.8)
+for near in X[members[middle]]:
+    panels[0].plot(*np.array([X[middle], near]).T, color="black", linewidth=0.8)
 panels[0].scatter(*X.T, s=14, color="0.7")
 panels[0].scatter(*X[members[middle]].T, s=26, color="black")
 panels[0].scatter(*X[middle], s=90, marker="*", color="#d55e00", zorder=3)
@@ -74,7 +75,7 @@ for z in (int(np.argmax(weights)), middle):
     panels[1].annotate(f"w = {weights[z]:.2f}", (rows[:, 0].mean(), rows[:, 1].min() - 0.35), ha="center", va="top")
 panels[1].scatter(*X.T, s=14, color="black")
 panels[1].set_title("two hyperedges: points whose N(x) has\nthis landmark (diamond)", fontsize=10)
-for z in np.argsort(weights):
+for z in np.argsort(weights).tolist():
     hull(panels[2], z, 0.04 + 0.3 * weights[z], COLOURS[labels[z]])
 panels[2].scatter(*X.T, s=14, color=COLOURS[labels])
 panels[2].set_title("all 30 hyperedges, opacity by weight;\ncolours are the clusters", fontsize=10)
