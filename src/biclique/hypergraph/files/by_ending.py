@@ -39,7 +39,7 @@ BYTES_PER_BYTE = 8
 BYTES_PER_MARK = 100
 """Memory for each mark besides; files of very short names decide."""
 
-BYTES_PER_LINE = 350
+BYTES_PER_LINE = 700
 """Memory for each line besides."""
 
 PIECE = 2**20

@@ -86,11 +86,10 @@ def from_hypernetx(network: Any) -> Hypergraph:
         frame = network.incidences.to_dataframe
         edge_weights = network.edges.to_dataframe["weight"].to_dict()
     counts = number_array(frame["weight"].to_numpy(), "the weights of the incidences", 1).tolist()
-    pairs = [(plain(edge), plain(node)) for edge, node in frame.index.tolist()]
+    edges, nodes = (list(map(plain, frame.index.get_level_values(level))) for level in (0, 1))
     given = {plain(edge): weight for edge, weight in edge_weights.items()}
-    weights = {edge: given.get(edge, 1.0) for edge, _ in pairs}
-    memberships = ((edge, node, count) for (edge, node), count in zip(pairs, counts, strict=True))
-    return from_memberships(memberships, weights, list(dict.fromkeys(node for _, node in pairs)))
+    weights = {edge: given.get(edge, 1.0) for edge in edges}
+    return from_memberships(edges, nodes, counts, weights, dict.fromkeys(nodes))
 
 
 def to_hypernetx(hypergraph: Hypergraph) -> Any:

@@ -11,12 +11,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, printable
-from biclique.hypergraph.files.lines import NUMBER, WHOLE, from_memberships, parse_number, shortest
+from biclique.hypergraph.build import numbered
+from biclique.hypergraph.files.lines import NUMBER, WHOLE, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 
 DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
@@ -98,11 +102,11 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     line = "" if found is None else found.group()
     most = delimiter or max(",;\t", key=line.count)
     if columns.named():
-        return _parse_table(*_rows(text, name, _table_delimiter(line, most, columns)), name, columns)
+        most = _table_delimiter(line, most, columns)
     rows, lines = _rows(text, name, most)
     words = {cell.lower() for cell in rows[0]}
     known = not (words.isdisjoint(EDGE_WORDS) or words.isdisjoint(VERTEX_WORDS))
-    if known and columns.header is not False:
+    if columns.named() or (known and columns.header is not False):
         return _parse_table(rows, lines, name, columns)
     if columns.separator is not None:
         if len(columns.separator) > 1:
@@ -119,7 +123,9 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
         _refuse_other_delimiters(rows, lines, most, name)
     if columns.header is None:
         _refuse_header(rows, lines, name)
-    return _parse_lines(rows, lines, name)
+    at, vertices = _flattened([_filled(row, name, line, "field") for row, line in zip(rows, lines, strict=True)])
+    nothing = [""] * len(at)
+    return _assembled(list(map(str, at)), vertices, nothing, nothing, [lines[row] for row in at], name)
 
 
 def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
@@ -156,6 +162,16 @@ def _table_delimiter(line: str, most: str, columns: Columns) -> str:
     return most
 
 
+def _filled(fields: Row, name: str, line: int, what: str) -> Row:
+    """Fields without the empty ones at the end; an empty one inside is an error."""
+    if "" not in fields:
+        return fields
+    filled = fields[: max((place for place, field in enumerate(fields, 1) if field), default=0)]
+    if "" in filled:
+        raise TableError(f"{name}: line {line}: {what} {filled.index('') + 1} is empty.")
+    return filled
+
+
 # A header that nobody announced, and other delimiters
 
 
@@ -172,34 +188,30 @@ def suspect_header(rows: Sequence[Row]) -> tuple[str, str] | None:
       In a list of edges a vertex may stand in any place, so that names meet in several columns.
     """
     first, below = rows[0], rows[1:]
-    own = [cell for cell in first if cell]
-    if not below or not own or any(map(NUMBER.fullmatch, own)):
+    own = list(filter(None, first))
+    times = Counter(filter(None, chain.from_iterable(below)))
+    if not own or not times or any(map(NUMBER.fullmatch, own)):
         return None
-    if all(WHOLE.fullmatch(cell) for cell in chain.from_iterable(below) if cell):
+    if all(map(WHOLE.fullmatch, times)):
         return "above whole numbers", _options(first)
-    if len(below) < 2 or len(set(own)) < len(own) or not set(own).isdisjoint(chain.from_iterable(below)):
+    if len(below) < 2 or len(set(own)) < len(own) or not times.keys().isdisjoint(own):
         return None
-    word = next(filter(HEADER_WORD.fullmatch, own), None)
     even = len(first) > 1 and all(len(row) == len(first) for row in below)
-    if not even:
-        return None if word is None else (f"with the word {word!r}", _options(first))
-
-    columns = [[cell for cell in column if cell] for column in zip(*below, strict=True)]
+    columns = [list(filter(None, cells)) for cells in zip(*below, strict=True)] if even else []
     numeric = [j for j, cells in enumerate(columns) if cells and all(map(NUMBER.fullmatch, cells))]
     for mark in LIST_MARKS:
         lists = [j for j, cells in enumerate(columns) if first[j] and sum(mark in cell for cell in cells) > 1]
         if lists and not any(mark in cell for cell in first):
             reason = f"above lists with {DELIMITERS[mark]} ({first[lists[0]]!r})"
             return reason, f"{_options(first, numeric, lists[0])} --separator '{mark}'"
+    word = next(filter(HEADER_WORD.fullmatch, own), None)
     if word is not None:
         return f"with the word {word!r}", _options(first, numeric)
     named = [first[j] for j in numeric if first[j]]
     if named:
         return f"above a column of numbers ({named[0]!r})", _options(first, numeric)
-    times = [Counter(cells) for cells in columns]
-    apart = len(set().union(*times)) == sum(map(len, times))
-    shared = {cell for counts in times for cell, count in counts.items() if count > 1}
-    if len(below) >= FEW_LINES and apart and not any(shared.isdisjoint(row) for row in below):
+    apart = sum(len(set(cells)) for cells in columns) == len(times)
+    if len(below) >= FEW_LINES and apart and all(any(times[cell] > 1 for cell in row) for row in below):
         return "above columns that share no name", _options(first)
     return None
 
@@ -209,13 +221,12 @@ def _options(first: Row, numeric: Sequence[int] = (), vertex: int | None = None)
     words = [cell.lower() for cell in first]
     if {"source", "target"} <= set(words):
         return "--header yes"
-    rest = sorted((j for j, word in enumerate(words) if word and j != vertex), key=lambda j: j in numeric)
-    edge = next((j for j in rest if words[j] in LIKELY_EDGES), None)
+    free = sorted((j for j, word in enumerate(words) if word and j != vertex), key=lambda j: j in numeric)
+    likely_edges = [j for j in free if words[j] not in LIKELY_VERTICES]
+    edge = min(likely_edges, key=lambda j: words[j] not in LIKELY_EDGES, default=None)
     if vertex is None:
-        vertex = next((j for j in rest if words[j] in LIKELY_VERTICES), None)
-    free = iter(j for j in rest if j not in (edge, vertex))
-    edge = next(free, None) if edge is None else edge
-    vertex = next(free, None) if vertex is None else vertex
+        others = [j for j in free if j != edge]
+        vertex = min(others, key=lambda j: words[j] not in LIKELY_VERTICES, default=None)
     named = {"--edge-column": edge, "--vertex-column": vertex}
     return " ".join(f"{option} {quoted(first[j])}" for option, j in named.items() if j is not None)
 
@@ -261,24 +272,37 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
             )
 
 
-# One edge a line
+# A table
 
 
-def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
-    edges = [_filled(row, f"{name}: line {number}: field") for row, number in zip(rows, lines, strict=True)]
-    names = _names(chain.from_iterable(edges))
-    return Hypergraph.from_edges([names[text] for text in edge] for edge in edges)
+def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
+    """Columns with names or numbers."""
+    vertex, edge, weight, count = _find_places(rows[0], columns, name)
+    width, first = len(rows[0]), "first line" if columns.header is False else "header"
+    if columns.header is not False:
+        rows, lines = rows[1:], lines[1:]
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) != width:
+            raise TableError(f"{name}: line {line}: {len(row)} fields, the {first} has {width}.")
+
+    at: Sequence[int] = range(len(rows))  # the row of every vertex
+    vertices: Sequence[str] = [row[vertex] for row in rows]
+    if columns.separator is not None:
+        split = (tuple(map(str.strip, cell.split(columns.separator))) for cell in vertices)
+        lists = [_filled(fields, name, line, "name") for line, fields in zip(lines, split, strict=True)]
+        at, vertices = _flattened(lists)
+
+    def column(place: int | None) -> list[str]:
+        return [""] * len(at) if place is None else [rows[row][place] for row in at]
+
+    owners = list(map(str, at)) if edge is None else column(edge)
+    return _assembled(owners, vertices, column(weight), column(count), [lines[row] for row in at], name)
 
 
-def _filled(fields: Row, where: str) -> Row:
-    """Fields without the empty ones at the end; an empty one inside is an error."""
-    filled = fields[: max((place for place, field in enumerate(fields, 1) if field), default=0)]
-    if "" in filled:
-        raise TableError(f"{where} {filled.index('') + 1} is empty.")
-    return filled
-
-
-# One membership a row
+def _flattened(lists: Sequence[Row]) -> tuple[Sequence[int], Sequence[str]]:
+    """The row and the name of every vertex; a row that has none has an empty name."""
+    filled = [members or ("",) for members in lists]
+    return np.repeat(range(len(lists)), list(map(len, filled))).tolist(), list(chain.from_iterable(filled))
 
 
 def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | None, int | None, int | None]:
@@ -330,76 +354,72 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
     return vertex, edge, weight, place("", None, ("count",) if plain else ())
 
 
-def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
-    """Columns with names or numbers."""
-    vertex, edge, weight, count = _find_places(rows[0], columns, name)
-    width, first = len(rows[0]), "first line" if columns.header is False else "header"
-    if columns.header is not False:
-        rows, lines = rows[1:], lines[1:]
-    weights: dict[str, float | None] = {}  # of every edge
-    vertices: dict[str, None] = {}
-    alone: dict[str, None] = {}  # vertices that have a row without an edge
-    entries: list[tuple[str, str, float]] = []
-    for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
-        where = f"{name}: line {line}:"
-        if len(row) != width:
-            raise TableError(f"{where} {len(row)} fields, the {first} has {width}.")
-        owner = str(at) if edge is None else row[edge]
-        members: Row = (row[vertex],) if row[vertex] else ()
-        if columns.separator is not None:
-            members = _filled(tuple(map(str.strip, row[vertex].split(columns.separator))), f"{where} name")
-        own_weight = None if weight is None else _number(row[weight], f"{where} the weight")
-        times = None if count is None else _number(row[count], f"{where} the count")
-        if owner == "" or not members or times is not None:
-            _check_membership(owner, members, own_weight, times, where)
-        vertices.update(dict.fromkeys(members))
-        if owner == "":
-            alone.update(dict.fromkeys(members))
-            continue
-        known = weights.setdefault(owner, own_weight)
-        if known is None:
-            weights[owner] = own_weight
-        elif own_weight is not None and own_weight != known:
-            shown = f"{shortest(known)} above and {shortest(own_weight)} here"
-            raise TableError(f"{where} edge {owner!r} has weight {shown}.")
-        entries.extend((owner, member, 1.0 if times is None else times) for member in members)
-
-    names = _names(alone if len(alone) == len(vertices) else vertices)  # rows of their own may name every vertex
-    order = list(names.values())
-    if len(alone) < len(vertices) and isinstance(order[0], int):
-        order.sort()
-    edge_names = _names(weights)
-    return from_memberships(
-        ((edge_names[owner], names[member], times) for owner, member, times in entries),
-        {edge_names[owner]: 1.0 if own is None else own for owner, own in weights.items()},
-        order,
-    )
+# From rows to a hypergraph
 
 
-def _check_membership(owner: str, members: Row, weight: float | None, times: float | None, where: str) -> None:
+def _assembled(
+    owners: Sequence[str],
+    vertices: Sequence[str],
+    weights: Sequence[str],
+    counts: Sequence[str],
+    lines: Sequence[int],
+    name: str,
+) -> Hypergraph:
+    """From fields: an edge and a vertex, the edge's weight, and how often the vertex is in it; any may be empty."""
+    edges, edge_texts = _coded(owners)
+    places, texts = _coded(vertices)
+    weight = _numbers(weights, f"{name}: line", "weight", lines)
+    count = _numbers(counts, f"{name}: line", "count", lines)
     for wrong, reason in (
-        (owner == "" and not members, "neither an edge nor a vertex"),
-        (owner == "" and (weight, times) != (None, None), "a vertex without an edge has no weight and no count"),
-        (not members and times is not None, "an edge without a vertex has no count"),
-        (times is not None and times < 0, "the count must be 0 or more"),
+        ((edges < 0) & (places < 0), "neither an edge nor a vertex"),
+        ((edges < 0) & ~(np.isnan(weight) & np.isnan(count)), "a vertex without an edge has no weight and no count"),
+        ((places < 0) & ~np.isnan(count), "an edge without a vertex has no count"),
+        (count < 0, "the count must be 0 or more"),
     ):
-        if wrong:
-            raise TableError(f"{where} {reason}.")
+        if wrong.any():
+            raise TableError(f"{name}: line {lines[int(wrong.argmax())]}: {reason}.")
+
+    edge_weights = np.ones(len(edge_texts))
+    given = np.flatnonzero(~np.isnan(weight))
+    edge_weights[edges[given[::-1]]] = weight[given[::-1]]  # the first one stays
+    for at in given[edge_weights[edges[given]] != weight[given]]:
+        shown = f"{shortest(edge_weights.item(edges[at]))} above and {shortest(weight.item(at))} here"
+        raise TableError(f"{name}: line {lines[at]}: edge {owners[at]!r} has weight {shown}.")
+
+    names = _names(texts)
+    order = list(dict.fromkeys(places[edges < 0].tolist()))
+    if len(order) < len(names):  # rows without an edge do not name every vertex
+        order = list(range(len(names)))
+        if isinstance(names[0], int):
+            order.sort(key=names.__getitem__)
+    inside = (edges >= 0) & (places >= 0)
+    columns = np.argsort(np.array(order, dtype=np.int64))[places[inside]]
+    members = sparse.coo_array(
+        (np.where(np.isnan(count), 1.0, count)[inside], (edges[inside], columns)), shape=(len(edge_texts), len(names))
+    )
+    return Hypergraph(members, edge_weights, [names[place] for place in order], _names(edge_texts))
 
 
-def _number(text: str, what: str) -> float | None:
-    """A number, None for an empty field."""
-    value = parse_number(text) if text else None
-    if text and value is None:
-        raise TableError(f"{what} must be a finite number, got {text[:80]!r}.")
-    return value
+def _coded(fields: Sequence[str]) -> tuple[IntArray, list[str]]:
+    """The number of every text, −1 for an empty one, and the texts in the order in which they are first seen."""
+    codes, texts = numbered(chain([""], fields))
+    return codes[1:] - 1, texts[1:]
 
 
-def _names(texts: Iterable[str]) -> dict[str, Any]:
-    """Each text once and its name: integers if all are whole numbers in their usual spelling, else the texts."""
-    distinct = dict.fromkeys(texts)
-    whole = all(map(WHOLE.fullmatch, distinct))
-    return {text: int(text) if whole else text for text in distinct}
+def _numbers(fields: Sequence[str], where: str, what: str, lines: Sequence[int]) -> FloatArray:
+    """Numbers, NaN for an empty field."""
+    codes, texts = numbered(fields)
+    values = list(map(parse_number, texts))
+    for code, (text, value) in enumerate(zip(texts, values, strict=True)):
+        if text and value is None:
+            line = lines[int((codes == code).argmax())]
+            raise TableError(f"{where} {line}: the {what} must be a finite number, got {text[:80]!r}.")
+    return np.array(values, dtype=float)[codes]
+
+
+def _names(texts: list[str]) -> list[Any]:
+    """Integers if all texts are whole numbers in their usual spelling, else the texts."""
+    return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
 
 
 # Writing
@@ -411,30 +431,34 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
     Names must be all integers or all text, for vertices and for edges. Text that would come back as something else is
     refused: names that all look like whole numbers, an empty one, one with white space around it.
     """
-    members = hypergraph.members
+    members, weights = hypergraph.members, hypergraph.weights
     vertices = _checked_names(hypergraph.vertex_names, "vertex")
     edges = _checked_names(hypergraph.edge_names, "edge")
-    with_weights, with_counts = bool((hypergraph.weights != 1).any()), bool((members.data != 1).any())
-    padding = [""] * (with_weights + with_counts)
+    memberships = [
+        (vertices[place], shortest(count))
+        for place, count in zip(members.indices.tolist(), members.data.tolist(), strict=True)
+    ]
+    rows: list[tuple[Any, ...]] = []
+    for edge, weight, (start, end) in zip(edges, weights.tolist(), pairwise(members.indptr.tolist()), strict=True):
+        inside = memberships[start:end]
+        rows.extend((edge, vertex, shortest(weight), count) for vertex, count in inside)
+        if not inside:
+            rows.append((edge, "", shortest(weight), ""))
+
+    # Vertices that are in no edge have rows of their own at the end, or all have them at the top to keep their order.
+    seen = dict.fromkeys(vertices[place] for place in members.indices.tolist())
+    order = list(seen | dict.fromkeys(vertices))
+    if vertices and not isinstance(hypergraph.vertex_names[0], str):
+        order.sort(key=int)
+    if order == vertices:
+        rows += [("", vertex, "", "") for vertex in vertices if vertex not in seen]
+    else:
+        rows = [("", vertex, "", "") for vertex in vertices] + rows
+    shown = [True, True, bool((weights != 1).any()), bool((members.data != 1).any())]
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(["edge", "vertex", *["weight"] * with_weights, *["count"] * with_counts])
-
-    alone = np.flatnonzero(np.bincount(members.indices, minlength=len(vertices)) == 0).tolist()
-    seen = list(dict.fromkeys(chain(members.indices.tolist(), alone)))
-    if vertices and not isinstance(hypergraph.vertex_names[0], str):
-        seen.sort(key=hypergraph.vertex_names.__getitem__)
-    if seen != list(range(len(vertices))):
-        writer.writerows(["", name, *padding] for name in vertices)
-        alone = []
-    names = [vertices[i] for i in members.indices.tolist()]
-    counts = [[shortest(count)] if with_counts else [] for count in members.data.tolist()]
-    for e, (start, end) in enumerate(pairwise(members.indptr.tolist())):
-        weight = [shortest(hypergraph.weights.item(e))] if with_weights else []
-        if start == end:
-            writer.writerow([edges[e], "", *weight, *[""] * with_counts])
-        writer.writerows([edges[e], names[i], *weight, *counts[i]] for i in range(start, end))
-    writer.writerows(["", vertices[i], *padding] for i in alone)
+    kept = [place for place, wanted in enumerate(shown) if wanted]
+    writer.writerows(map(itemgetter(*kept), [("edge", "vertex", "weight", "count"), *rows]))
     return stream.getvalue()
 
 
@@ -456,7 +480,7 @@ def _checked_names(names: Any, what: str) -> list[str]:
         texts = [str(name) for name in listed]
     except ValueError as error:
         raise DataError(f"an integer {what} name has too many digits to be written: {advice}.") from error
-    if list(_names(texts).values()) != listed:
+    if _names(texts) != listed:
         raise DataError(
             f"the {what} names are text that looks like whole numbers, such as {texts[0]!r}, and would come back as "
             f"integers: {advice}."

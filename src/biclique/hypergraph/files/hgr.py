@@ -53,17 +53,16 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
         _hgr_weight(fields[0], number, name)
 
     edges, weights = [], np.ones(n_edges)
+    vertices: dict[str, int] = {}  # every field that was found right
     for e, (number, fields) in enumerate(body[:n_edges]):
         if edge_weights:
             weights[e], fields = _hgr_weight(fields[0], number, name), fields[1:]
         if not fields:
             raise TableError(f"{name}: line {number} has a weight and no vertices.")
         for field in fields:
-            if not (WHOLE.fullmatch(field) and 1 <= int(field) <= n_vertices):
-                raise TableError(
-                    f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {field[:80]!r}."
-                )
-        edges.append([int(field) - 1 for field in fields])
+            if field not in vertices:
+                vertices[field] = _hgr_vertex(field, n_vertices, f"{name}: line {number}")
+        edges.append([vertices[field] for field in fields])
     require_memory(
         BYTES_PER_VERTEX * n_vertices,
         f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
@@ -82,6 +81,13 @@ def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, i
     if kind not in (0, 1, 10, 11):
         raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
     return int(fields[0]), int(fields[1]), kind % 10 == 1, kind >= 10
+
+
+def _hgr_vertex(field: str, n_vertices: int, where: str) -> int:
+    """The number of a vertex from 0."""
+    if not (WHOLE.fullmatch(field) and 1 <= int(field) <= n_vertices):
+        raise TableError(f"{where}: vertices must be whole numbers from 1 to {n_vertices}, got {field[:80]!r}.")
+    return int(field) - 1
 
 
 def _hgr_weight(field: str, number: int, name: str) -> float:

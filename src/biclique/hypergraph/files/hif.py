@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.files.lines import from_memberships, memberships_of, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime.arguments import is_number
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
@@ -18,6 +17,10 @@ LARGEST_BITS = 14_000
 """Of integer names: about 4,200 digits. Python writes and reads up to 4,300."""
 
 KINDS = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
+
+
+class _ItemError(ValueError):
+    """What is wrong with an item; the reader of its section adds where it is."""
 
 
 def parse_hif(text: str, name: str) -> Hypergraph:
@@ -44,26 +47,41 @@ def parse_hif(text: str, name: str) -> Hypergraph:
         raise TableError(f"{name}: network-type must be one of {', '.join(NETWORK_TYPES)}.")
     if not isinstance(document.get("metadata", {}), dict):
         raise TableError(f"{name}: metadata must be an object, got {_kind(document['metadata'])}.")
-    vertices: dict[str | int, None] = {}
-    for item, where in _items(document, "nodes", name):
-        vertices[_id(item, "node", where)] = None
-        _weight(item, where)  # checked, and not kept
+
+    order: dict[str | int, None] = {}
     weights: dict[str | int, float] = {}
-    for item, where in _items(document, "edges", name):
-        edge, weight = _id(item, "edge", where), _weight(item, where, attributes=True)
+    edges, vertices, counts = [], [], []
+
+    def read_node(item: dict[str, Any]) -> None:
+        order[_id(item, "node")] = None
+        _weight(item)  # checked, and not kept
+
+    def read_edge(item: dict[str, Any]) -> None:
+        edge, weight = _id(item, "edge"), _edge_weight(item)
         if weights.setdefault(edge, weight) != weight:
-            raise TableError(f"{where} comes again with another weight; list every edge once.")
-    memberships = []
-    for item, where in _items(document, "incidences", name):
+            raise _ItemError(" comes again with another weight; list every edge once.")
+
+    def read_incidence(item: dict[str, Any]) -> None:
         if item.get("direction", "head") not in ("head", "tail"):
-            raise TableError(f"{where}.direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
-        edge, vertex, count = _id(item, "edge", where), _id(item, "node", where), _weight(item, where)
-        if count < 0:
-            raise TableError(f"{where}.weight must be 0 or more, got {_shown(item['weight'])}.")
-        weights.setdefault(edge, 1.0)
-        vertices[vertex] = None
-        memberships.append((edge, vertex, count))
-    return from_memberships(memberships, weights, list(vertices))
+            raise _ItemError(f".direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
+        edges.append(_id(item, "edge"))
+        vertices.append(_id(item, "node"))
+        counts.append(_weight(item))
+        if counts[-1] < 0:
+            raise _ItemError(f".weight must be 0 or more, got {_shown(item['weight'])}.")
+
+    for section, read in (("nodes", read_node), ("edges", read_edge), ("incidences", read_incidence)):
+        items = document.get(section, [])
+        if not isinstance(items, list):
+            raise TableError(f"{name}: {section} must be an array, got {_kind(items)}.")
+        for at, item in enumerate(items):
+            try:
+                _check_object(item)
+                read(item)
+            except _ItemError as error:
+                raise TableError(f"{name}: {section}[{at}]{error}") from error
+    every_edge = weights | {edge: weights.get(edge, 1.0) for edge in edges}
+    return from_memberships(edges, vertices, counts, every_edge, order | dict.fromkeys(vertices))
 
 
 def _load(text: str, name: str) -> Any:
@@ -97,44 +115,44 @@ def _shown(value: Any) -> str:
     return _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)[:80]
 
 
-def _items(document: dict[str, Any], section: str, name: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """The items of a section, which are objects, each with ``file: section[at]`` for errors."""
-    items = document.get(section, [])
-    if not isinstance(items, list):
-        raise TableError(f"{name}: {section} must be an array, got {_kind(items)}.")
-    for at, item in enumerate(items):
-        where = f"{name}: {section}[{at}]"
-        if not isinstance(item, dict):
-            raise TableError(f"{where} must be an object, got {_shown(item)}.")
-        for key in ("attrs", "attr"):  # "attr" in older files
-            if not isinstance(item.get(key, {}), dict):
-                raise TableError(f"{where}.{key} must be an object, got {_shown(item[key])}.")
-        yield item, where
+def _check_object(item: Any) -> None:
+    """An item is an object, and so are its attributes."""
+    if not isinstance(item, dict):
+        raise _ItemError(f" must be an object, got {_shown(item)}.")
+    for key in ("attrs", "attr"):  # "attr" in older files
+        if not isinstance(item.get(key, {}), dict):
+            raise _ItemError(f".{key} must be an object, got {_shown(item[key])}.")
 
 
-def _id(item: dict[str, Any], key: str, where: str) -> str | int:
+def _id(item: dict[str, Any], key: str) -> str | int:
     """The id of an item: text or an integer."""
-    if key not in item:
-        raise TableError(f"{where}.{key} is missing.")
-    value = item[key]
+    value = item.get(key)
+    if type(value) is str or type(value) is int:
+        return value
     if isinstance(value, float) and value.is_integer():
         return int(value)  # 1.0 is an integer in JSON
-    if type(value) not in (str, int):
-        raise TableError(f"{where}.{key} must be text or a whole number, got {_shown(value)}.")
-    return value  # type: ignore[no-any-return]
+    if key not in item:
+        raise _ItemError(f".{key} is missing.")
+    raise _ItemError(f".{key} must be text or a whole number, got {_shown(value)}.")
 
 
-def _weight(item: dict[str, Any], where: str, *, attributes: bool = False) -> float:
-    """The weight of an item, a finite number, 1 if there is none."""
-    key, value = "weight", item.get("weight", 1)
-    if attributes and "weight" not in item:
-        for place in ("attr", "attrs"):  # the last one counts
-            if item.get(place, {}).get("weight") is not None:
-                key, value = f"{place}.weight", item[place]["weight"]
-    if type(value) not in (int, float) or not is_number(value):
-        shown = "a number too large" if type(value) in (int, float) else _kind(value)
-        raise TableError(f"{where}.{key} must be a finite number, got {shown}.")
+def _weight(item: dict[str, Any], key: str = "weight") -> float:
+    """A finite number, 1 if there is none."""
+    value = item.get("weight", 1)
+    if type(value) not in (int, float):
+        raise _ItemError(f".{key} must be a finite number, got {_kind(value)}.")
+    if not abs(value) <= sys.float_info.max:
+        raise _ItemError(f".{key} must be a finite number, got a number too large.")
     return float(value)
+
+
+def _edge_weight(item: dict[str, Any]) -> float:
+    """The weight of an edge, which may be among its attributes."""
+    if "weight" not in item:
+        for place in ("attrs", "attr"):
+            if item.get(place, {}).get("weight") is not None:
+                return _weight(item[place], f"{place}.weight")
+    return _weight(item)
 
 
 def format_hif(hypergraph: Hypergraph) -> str:
@@ -146,10 +164,8 @@ def format_hif(hypergraph: Hypergraph) -> str:
     vertices = _checked_names(hypergraph.vertex_names, "vertex")
     edges = [{"edge": edge} for edge in _checked_names(hypergraph.edge_names, "edge")]
     if (hypergraph.weights != 1).any():
-        weights = map(shortest, hypergraph.weights.tolist())
-        edges = [
-            {**edge, "weight": weight, "attrs": {"weight": weight}} for edge, weight in zip(edges, weights, strict=True)
-        ]
+        for edge, weight in zip(edges, map(shortest, hypergraph.weights.tolist()), strict=True):
+            edge.update(weight=weight, attrs={"weight": weight})
     counted = bool((hypergraph.members.data != 1).any())
     sections = {
         "nodes": [{"node": vertex} for vertex in vertices],

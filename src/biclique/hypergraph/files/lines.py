@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,23 @@ WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 
 def from_memberships(
-    memberships: Iterable[tuple[Hashable, Hashable, float]],
+    edges: Iterable[Hashable],
+    vertices: Iterable[Hashable],
+    counts: Iterable[float],
     weights: Mapping[Any, float],
-    vertices: Sequence[Hashable],
+    order: Iterable[Hashable],
 ) -> Hypergraph:
-    """From (edge, vertex, count): edges in the order of their weights, a pair that comes twice adds up."""
+    """From the edge, the vertex and the count of every incidence; a pair that comes twice adds up.
+
+    Edges come in the order of ``weights``, vertices in ``order``.
+    """
     edge_place = {edge: place for place, edge in enumerate(weights)}
-    vertex_place = {vertex: place for place, vertex in enumerate(vertices)}
-    entries = [(count, edge_place[edge], vertex_place[vertex]) for edge, vertex, count in memberships]
-    counts, rows, columns = np.array(entries, dtype=float).reshape(-1, 3).T
-    shape = (len(weights), len(vertices))
-    members = sparse.coo_array((counts, (rows.astype(int), columns.astype(int))), shape=shape)
-    return Hypergraph(members, list(weights.values()), vertices, list(weights))
+    vertex_place = {vertex: place for place, vertex in enumerate(order)}
+    rows = np.fromiter(map(edge_place.__getitem__, edges), dtype=np.int64)
+    columns = np.fromiter(map(vertex_place.__getitem__, vertices), dtype=np.int64)
+    values = np.fromiter(counts, dtype=float)
+    members = sparse.coo_array((values, (rows, columns)), shape=(len(edge_place), len(vertex_place)))
+    return Hypergraph(members, list(weights.values()), list(vertex_place), list(edge_place))
 
 
 def memberships_of(hypergraph: Hypergraph) -> Iterator[tuple[Any, Any, float]]:
