@@ -160,13 +160,11 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
     """The number of every vertex in ``flat``, and the names by number."""
     if vertices is None and isinstance(flat, np.ndarray):
         return np.unique(flat, return_inverse=True)[::-1]
-    names: Any
     try:
-        if vertices is None:
-            codes, names = numbered(flat)
-        else:
-            names = _distinct(vertices)
-            codes = _places(flat, names)
+        names = _distinct(flat if vertices is None else vertices)
+        if vertices is None and all(isinstance(name, int) for name in names):
+            names = sorted(names)
+        codes = _places(flat, names)
     except TypeError as error:
         raise DataError(f"vertices must be hashable, such as numbers, text or tuples: {error}.") from error
     unknown = np.flatnonzero(codes < 0)
@@ -176,14 +174,11 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
         raise DataError(f"edge {edge} holds {name!r}, which is not among the {len(names)} vertices given.")
     if not isinstance(names, np.ndarray) and any(map(missing, names)):
         raise DataError("a vertex is missing (None or NaN): leave it out of its edge, or give it a name.")
-    if vertices is None and all(isinstance(name, int) for name in names):
-        names = sorted(names)
-        codes = _places(flat, names)
     return codes, names
 
 
 def _distinct(vertices: Any) -> Any:
-    """All vertices that a user gave: numbers below n, or a list of names."""
+    """All vertices: numbers below n, or a list of names."""
     if isinstance(vertices, (int, np.integer)) and not isinstance(vertices, bool) and vertices >= 0:
         return np.arange(int(vertices))
     if not _is_collection(vertices):

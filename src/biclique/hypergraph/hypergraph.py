@@ -251,8 +251,8 @@ class Hypergraph:
                 f"edge {self._edge_names.item(number)!r} holds shares of vertices ({counts.min():g}), which no list "
                 "can show: use incidence."
             )
-        names: list[Hashable] = self._vertex_names[self._members.indices[start:end]].tolist()
-        return [name for name, times in zip(names, counts.astype(int), strict=True) for _ in range(times)]
+        repeated = np.repeat(self._members.indices[start:end], counts.astype(int))
+        return self._vertex_names[repeated].tolist()  # type: ignore[no-any-return]
 
     def to_dict(self) -> dict[Hashable, list[Hashable]]:
         """Edge names and their vertices."""
@@ -305,16 +305,9 @@ class Hypergraph:
 
     def components(self) -> IntArray:
         """The connected part of every vertex, largest part first; edges of weight zero connect nothing."""
-        members, n = self._members, self.n_vertices
-        if (self._weights == 0).any():
-            members = members[np.flatnonzero(self._weights)]
-        # Each edge as a chain through its vertices: as connected as the clique, with fewer links.
-        linked = np.ones(members.nnz + 1, dtype=bool)
-        linked[members.indptr] = False
-        after = np.flatnonzero(linked)
-        links = (members.indices[after - 1], members.indices[after])
-        chained = sparse.coo_array((np.ones(len(after), dtype=np.int8), links), shape=(n, n))
-        labels = connected_components(chained.tocsr(), directed=False)[1]
+        members = self._members[np.flatnonzero(self._weights)]
+        both = sparse.block_array([[None, members.T], [members, None]])  # vertices and edges, one beside the other
+        labels = connected_components(both.tocsr(), directed=False)[1][: self.n_vertices]
         sizes = np.bincount(labels, minlength=1)
         return np.asarray(np.argsort(np.argsort(-sizes, kind="stable"))[labels])
 
@@ -341,14 +334,11 @@ class Hypergraph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Hypergraph):
             return NotImplemented
+        matrices = self._members, other._members
+        arrays = [(matrix.indptr, matrix.indices, matrix.data) for matrix in matrices]
+        names = [(h._vertex_names.tolist(), h._edge_names.tolist()) for h in (self, other)]
         return (
-            self._members.shape == other._members.shape
-            and np.array_equal(self._members.indptr, other._members.indptr)
-            and np.array_equal(self._members.indices, other._members.indices)
-            and np.array_equal(self._members.data, other._members.data)
-            and np.array_equal(self._weights, other._weights)
-            and self._vertex_names.tolist() == other._vertex_names.tolist()
-            and self._edge_names.tolist() == other._edge_names.tolist()
+            all(map(np.array_equal, *arrays)) and np.array_equal(self._weights, other._weights) and names[0] == names[1]
         )
 
     __hash__ = None  # type: ignore[assignment]
