@@ -159,12 +159,8 @@ class Records:
         record = _read(self.folder / cell.file)
         if record is None or record.get("checksum") != _checksum(record):
             return None
-        if record.get("cell") != asdict(cell) or record.get("settings") != self._stamp:
-            return None
-        results = record.get("results")
-        if not isinstance(results, list) or not results:
-            return None
-        return record if all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results) else None
+        ours = record.get("cell") == asdict(cell) and record.get("settings") == self._stamp
+        return record if ours else None
 
     def get(self, cell: Cell) -> list[Result] | None:
         """The results of a finished cell; None for one that is not, or whose record is damaged or of another run."""

@@ -26,12 +26,12 @@ from biclique.reproduce.cells import (
 from biclique.reproduce.methods import METHODS
 from biclique.reproduce.printed import DATA, FINDINGS
 from biclique.reproduce.result_tables import (
+    CURVES,
     INHOMOGENEOUS_ROWS,
     TABLE_1_ROWS,
     Table,
     all_tables,
     by_order,
-    observations,
 )
 from biclique.runtime.arguments import check_choice, check_count
 from biclique.runtime.axes import figure_class
@@ -40,8 +40,7 @@ from biclique.tables.atomic_files import atomic_path, write_text
 # The paper's two figures: error and run time against the order
 
 
-SERIES = (("gaussian_ours", "Gaussian", "tab:red"), ("polynomial_ours", "polynomial", "tab:blue"))
-TITLES = {"iris": "iris", "spine": "spine", "ovarian": "ovarian", "hopkins155": "Hopkins155"}
+COLOURS = ("tab:red", "tab:blue")
 
 
 def why_not_drawn() -> str:
@@ -73,7 +72,7 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
         figure = figure_class()(figsize=(4 * len(shown), 3.2), layout="constrained")
         for place, data in enumerate(shown, 1):
             axes = figure.add_subplot(1, len(shown), place)
-            for method, label, colour in SERIES:
+            for (method, label), colour in zip(CURVES.items(), COLOURS, strict=True):
                 curve = by_order(results, data, method)
                 if not curve:
                     continue
@@ -85,7 +84,7 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
             if name == "figure2":
                 axes.set_ylim(bottom=0)  # after every curve, or the later ones would be cut off
             axes.set(
-                title=TITLES[data],
+                title=data.replace("hopkins", "Hopkins"),
                 xlabel="order m",
                 ylabel="error rate" if name == "figure1" else "seconds",
                 xticks=[m for m, *_ in by_order(results, data, "gaussian_ours")][::2],
@@ -107,10 +106,9 @@ IMAGES = "images/reproduction"
 """The folder of figures beside a page."""
 
 COMPARED = tuple(dict.fromkeys(row.method for row in TABLE_1_ROWS))
-CURVES = ("gaussian_ours", "polynomial_ours")
 
 TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "table1": ((*COMPARED, "label_free"), ("table1", "hopkins155", "figures")),
+    "table1": ((*COMPARED, "label_free"), ("observations", "table1", "hopkins155", "figures")),
     "runtime": (COMPARED, ("runtime",)),
     "inhomogeneous": (
         tuple(dict.fromkeys(row.method for row in INHOMOGENEOUS_ROWS)),
@@ -118,25 +116,20 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "datasets": ((), ("datasets",)),
     "ovarian": ((), ("ovarian",)),
-    "figure1": (CURVES, ("figures",)),
-    "figure2": (CURVES, ("figures",)),
+    "figure1": (tuple(CURVES), ("observations", "figures")),
+    "figure2": (tuple(CURVES), ("observations", "figures")),
     "all": (
         tuple(METHODS),
-        ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
+        ("observations", "table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
     ),
 }
 """What can be asked for: the methods that it needs and the tables that it writes."""
 
 
-def page_text(
-    results: Results, tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str
-) -> str:
+def page_text(tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str) -> str:
     """The whole reproduction as Markdown."""
     parts = ["# The paper's evaluation, regenerated", "", provenance, "", *(f"{finding}\n" for finding in FINDINGS)]
-    seen = observations(results)
-    if seen:
-        parts += ["## The paper's two observations", "", *seen, ""]
-    parts += [tables[name].markdown() for name in TARGETS["all"][1] if name in tables and name != "figures"]
+    parts += [table.by_method().markdown() for name, table in tables.items() if name != "figures"]
     for name, caption in captions.items():
         parts += [f"![{name}]({images}/{name}.png)", "", caption, ""]
     return wrapped("\n".join(parts)).rstrip() + "\n"
@@ -219,11 +212,11 @@ def reproduce(
         write_text(folder / f"{name}.md", table.markdown())
     provenance = _provenance(command, records.versions(cells), quick=quick)
     captions = draw(results, folder, target)
-    write_text(folder / "reproduction.md", page_text(results, tables, captions, provenance, "."))
+    write_text(folder / "reproduction.md", page_text(tables, captions, provenance, "."))
     if page is not None:
         captions = draw(results, Path(page).parent / IMAGES, "all")
         provenance = _provenance(command, [], quick=quick)
-        write_text(Path(page), page_text(results, tables, captions, provenance, IMAGES))
+        write_text(Path(page), page_text(tables, captions, provenance, IMAGES))
     return tables
 
 

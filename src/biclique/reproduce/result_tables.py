@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -47,6 +47,12 @@ def _order(low: float, high: float = np.inf) -> Callable[[Result], bool]:
 def _repeats(value: bool) -> Callable[[Result], bool]:
     return lambda result: bool(result["repeats"]) == value
 
+
+CHANGE = 1e-4
+"""Errors and deviations that differ by less are equal."""
+
+CURVES = {"gaussian_ours": "Gaussian", "polynomial_ours": "polynomial"}
+"""The methods of the paper's figures, and their kernels."""
 
 TABLE_1_ROWS = (
     Row("Gaussian, m = 2", "gaussian_ours", _order(2, 2)),
@@ -104,6 +110,20 @@ class Table:
         parts = [f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes if note)]
         return "\n".join(parts).rstrip() + "\n"
 
+    def by_method(self) -> Table:
+        """The same on a page: a line a method, a column a data set, ours (the paper's), and numbers of remarks."""
+        if self.header[:2] != ["method", "data"]:
+            return self
+        remarks = list(dict.fromkeys(row[-1] for row in self.rows if "remark" in self.header and row[-1]))
+        cells: dict[str, dict[str, str]] = {}
+        for method, data, paper, ours, *rest in self.rows:
+            number = f" [{1 + remarks.index(rest[-1])}]" if rest[-1] in remarks else ""
+            cells.setdefault(method, {})[data] = f"{ours} ({paper})".replace(" ± ", "±") + number
+        shown = [data for data in DATA if any(data in of_data for of_data in cells.values())]
+        rows = [[method, *(of_data.get(data, "") for data in shown)] for method, of_data in cells.items()]
+        notes = ["\n".join(f"- [{number}] {remark}." for number, remark in enumerate(remarks, 1))]
+        return Table(self.name, f"{self.title}: ours (the paper's)", ["method", *shown], rows, [*notes, *self.notes])
+
 
 @dataclass(frozen=True)
 class Best:
@@ -124,20 +144,17 @@ def best_of(results: Iterable[Result]) -> Result | None:
 
 def best_over_problems(results: Results, data: str, method: str, keep: Callable[[Result], bool]) -> Best | None:
     """The best of each problem of a data set, taken together; None where nothing was computed."""
-    chosen = [
-        best_of(result for result in found if keep(result))
-        for cell, found in results.items()
-        if (cell.data, cell.method) == (data, method)
-    ]
-    kept = [result for result in chosen if result is not None]
+    found = [best_of(filter(keep, of_cell)) for of_cell in of_method(results, data, method)]
+    kept = [result for result in found if result is not None]
     if not kept:
         return None
-    return Best(
-        float(np.mean([result["error"] for result in kept])),
-        float(np.mean([result["deviation"] for result in kept])),
-        float(np.sum([result["seconds"] for result in kept])),
-        kept[0],
-    )
+    errors, deviations, seconds = ([result[key] for result in kept] for key in ("error", "deviation", "seconds"))
+    return Best(float(np.mean(errors)), float(np.mean(deviations)), float(np.sum(seconds)), kept[0])
+
+
+def of_method(results: Results, data: str, method: str) -> list[list[Result]]:
+    """The results of every problem of a data set."""
+    return [found for cell, found in results.items() if (cell.data, cell.method) == (data, method)]
 
 
 def summarize(results: Results, data: str, row: Row) -> Best | None:
@@ -187,10 +204,10 @@ def run_time_table(results: Results) -> Table:
             paper = RUN_TIMES[row.paper or row.name][data]
             table.rows.append([row.name, data, f"{paper:.2e}", f"{best.seconds:.2e}", f"{best.seconds - paper:+.2e}"])
     table.notes.append(
-        "One repeat at the best parameters: the similarity matrix and its k eigenvectors, on one core with one thread "
-        "(with --jobs 2 the other core was busy too); for Hopkins155 the sum over the sequences. The paper's seconds "
-        "are those it prints, for MATLAB on another machine: its last two rows repeat those of the max and the affine "
-        "model, and its 6e-5 s for an eigenvalue problem of size 150 can hardly include that."
+        "Seconds for one similarity matrix and its k eigenvectors at the best parameters, with one thread (with --jobs "
+        "2 the other core was busy too). For Hopkins155 they are summed over the sequences. The paper used MATLAB on "
+        "another machine. Its last two rows repeat those of the max and the affine model. 6e-5 s is hardly enough for "
+        "an eigenvalue problem of size 150."
     )
     return table
 
@@ -199,8 +216,8 @@ def data_table(sizes: dict[str, tuple[int, float]]) -> Table:
     """Points and dimensions, for Hopkins155 the sum and the mean over sequences."""
     header = ["data", "paper: points", "ours: points", "difference", "paper: dimensions", "ours: dimensions"]
     note = (
-        "Hopkins155: the paper's numbers are those of the benchmark's rounded averages (266 points and 30 frames, 398 "
-        "and 29), with three coordinates a frame, one of which is constant; ours are counted, with two."
+        "Hopkins155: the paper takes the benchmark's rounded averages (266 points and 30 frames, 398 and 29) and three "
+        "coordinates a frame, one of which is constant. We count, with two coordinates."
     )
     table = Table("datasets", "Data sets", header, notes=[note])
     for data in DATA:
@@ -219,39 +236,32 @@ PROTOCOLS = {
 
 def hopkins_table(results: Results) -> Table:
     """Both protocols on Hopkins155: the best γ of each sequence, and one rule for all."""
-    cells = {
-        method: [found for cell, found in results.items() if (cell.data, cell.method) == ("hopkins155", method)]
-        for method in ("gaussian_ours", "label_free", *PROTOCOLS)
-    }
-    table = Table(
-        "hopkins155", "Hopkins155: what the labels are worth", ["choice of the parameters", "m = 2", "m = 4", "best m"]
-    )
-    ours = cells["gaussian_ours"]
-    if not ours:
-        return table
-    gammas = sorted({r["gamma"] for found in ours for r in found})
-    orders = sorted({r["order"] for found in ours for r in found})
-    errors = np.array(
-        [[[_error_of(f, gamma=g, order=m) for m in orders] for g in gammas] for f in ours]
-    )  # (sequence, γ, m)
-    two, four = orders.index(2), orders.index(4)
-    free, mean = np.nanmin(errors, axis=1), np.nanmean(errors, axis=0)
-    g2, g4 = int(np.nanargmin(mean[:, two])), int(np.nanargmin(mean[:, four]))
-    best = np.unravel_index(int(np.nanargmin(mean[:, 1:])), mean[:, 1:].shape)
-    own = [_f(free[:, two]), _f(free[:, four]), _f(np.nanmin(free[:, 1:], axis=1))]
-    common = [
-        f"{mean[g2, two]:.4f} (γ = {gammas[g2]:g})",
-        f"{mean[g4, four]:.4f} (γ = {gammas[g4]:g})",
-        f"{mean[:, 1:][best]:.4f} (γ = {gammas[int(best[0])]:g}, m = {orders[1 + int(best[1])]:g})",
-    ]
-    table.rows.append(["the best γ (and m) of each sequence, by its labels", *own])
-    table.rows.append(["one γ (and m) for all sequences, the best by all labels", *common])
-    if cells["label_free"]:
-        rule = np.array([[_error_of(found, order=m) for m in (2, 4)] for found in cells["label_free"]])
-        table.rows.append(["the default rule for γ, no labels at all", _f(rule[:, 0]), _f(rule[:, 1]), ""])
+    header = ["choice of the parameters", "m = 2", "m = 4", "best m"]
+    table = Table("hopkins155", "Hopkins155: what the labels are worth", header)
+    own = ["the best γ (and m) of each sequence, by its labels"]
+    common = ["one γ (and m) for all sequences, the best by all labels"]
+    for low, high in ((2, 2), (4, 4), (4, np.inf)):
+        keep = _order(low, high)
+        best = best_over_problems(results, "hopkins155", "gaussian_ours", keep)
+        if best is None:
+            return table
+        own.append(f"{best.error:.4f}")
+        errors: dict[tuple[float, float], list[float]] = {}  # of all sequences, by γ and m
+        for r in chain.from_iterable(of_method(results, "hopkins155", "gaussian_ours")):
+            if keep(r) and r["error"] is not None:
+                errors.setdefault((r["gamma"], r["order"]), []).append(r["error"])
+        (gamma, order), of_all = min(errors.items(), key=lambda item: np.mean(item[1]))
+        named = f", m = {order:g}" if high > low else ""
+        common.append(f"{np.mean(of_all):.4f} (γ = {gamma:g}{named})")
+    table.rows += [own, common]
+    free = list(chain.from_iterable(of_method(results, "hopkins155", "label_free")))
+    if free:
+        rule = [f"{np.mean([r['error'] for r in free if r['order'] == m]):.4f}" for m in (2, 4)]
+        table.rows.append(["the default rule for γ, no labels at all", *rule, ""])
     for method, label in PROTOCOLS.items():
-        if cells[method]:
-            error = _f(np.array([found[0]["error"] for found in cells[method]]))
+        of_protocol = of_method(results, "hopkins155", method)
+        if of_protocol:
+            error = f"{np.mean([found[0]['error'] for found in of_protocol]):.4f}"
             four = method == "inhomogeneous_protocol_4"
             table.rows.append([label, "", error if four else "", "" if four else f"{error} (m = 5)"])
     table.notes += [_motions_note(results, method) for method in list(PROTOCOLS)[1:]]
@@ -289,9 +299,8 @@ def preparations_table(results: Results) -> Table:
 
 def _motions_note(results: Results, method: str) -> str:
     errors: dict[int, list[float]] = {2: [], 3: []}
-    for cell, found in results.items():
-        if (cell.data, cell.method) == ("hopkins155", method):
-            errors[found[0]["k"]].append(found[0]["error"])
+    for found in of_method(results, "hopkins155", method):
+        errors[found[0]["k"]].append(found[0]["error"])
     if not all(errors.values()):
         return ""
     label = PROTOCOLS[method]
@@ -302,58 +311,48 @@ def _motions_note(results: Results, method: str) -> str:
     )
 
 
-def _error_of(found: list[Result], **wanted: float) -> float:
-    """Of the first result with these parameters; NaN without one."""
-    kept = (r["error"] for r in found if all(r[name] == value for name, value in wanted.items()))
-    return next((error for error in kept if error is not None), np.nan)
-
-
-def _f(errors: np.ndarray) -> str:
-    return f"{float(np.nanmean(errors)):.4f}"
-
-
 def by_order(results: Results, data: str, method: str) -> list[tuple[float, float, float, float]]:
     """For every order: the lowest mean error over the parameters, its deviation and its seconds."""
-    found = [r for cell, r in results.items() if (cell.data, cell.method) == (data, method)]
+    orders = {result["order"] for found in of_method(results, data, method) for result in found}
     curve = []
-    for order in sorted({result["order"] for of_cell in found for result in of_cell}):
+    for order in sorted(orders):
         best = best_over_problems(results, data, method, _order(order, order))
         if best is not None:
             curve.append((float(order), best.error, best.deviation, best.seconds))
     return curve
 
 
-def observations(results: Results) -> list[str]:
+def observations(results: Results) -> Table:
     """Whether the paper's two observations hold.
 
     Error falls with m to a point and then rises a little; our deviation is the smallest.
     """
-    lines = []
-    for data, (method, kernel) in product(DATA, (("gaussian_ours", "Gaussian"), ("polynomial_ours", "polynomial"))):
+    header = ["data", "kernel", "m = 2", "lowest", "largest m", "falls, then rises"]
+    table = Table("observations", "The paper's two observations", header)
+    for data, (method, kernel) in product(DATA, CURVES.items()):
         curve = by_order(results, data, method)
-        if len(curve) >= 3:
-            orders, errors = [c[0] for c in curve], [c[1] for c in curve]
-            lowest = int(np.argmin(errors))
-            falls, rises = errors[0] > errors[lowest] + 1e-4, errors[-1] > errors[lowest] + 1e-4
-            verdict = "holds" if falls and rises else "falls, but does not rise again" if falls else "does not hold"
-            lines.append(
-                f"- {data}, {kernel}: {errors[0]:.4f} at m = 2, lowest {errors[lowest]:.4f} at m = {orders[lowest]:g}, "
-                f"{errors[-1]:.4f} at m = {orders[-1]:g}: the first observation {verdict}."
-            )
+        if len(curve) < 3:
+            continue
+        orders, errors, *_ = np.array(curve).T
+        lowest = int(np.argmin(errors))
+        falls, rises = (errors[end] > errors[lowest] + CHANGE for end in (0, -1))
+        verdict = "yes" if falls and rises else "falls only" if falls else "no"
+        ends = [f"{errors[at]:.4f} (m = {orders[at]:g})" for at in (lowest, -1)]
+        table.rows.append([data, kernel, f"{errors[0]:.4f}", *ends, verdict])
     for data in ("iris", "spine", "ovarian"):
         found = {row.name: summarize(results, data, row) for row in TABLE_1_ROWS if "demo" not in row.method}
         deviations = {name: best.deviation for name, best in found.items() if best is not None and name.startswith("G")}
         own = deviations.get("Gaussian, ours, m ≥ 4")
         if own is None or len(deviations) < 3:
             continue
-        smaller = [name for name, value in deviations.items() if value < own - 1e-4]
-        verdict = "holds" if not smaller else f"does not hold: smaller in {', '.join(smaller)}"
-        lines.append(f"- {data}: our deviation is {own:.4f} among the Gaussian rows: the second observation {verdict}.")
-    if lines:
-        lines.append(
-            "- The paper's own Table 1 has smaller deviations than its method's on iris (affine subspace, 0.0000)."
+        smaller = [name for name, value in deviations.items() if value < own - CHANGE]
+        verdict = f"larger than that of {', '.join(smaller)}" if smaller else "the smallest of the Gaussian rows"
+        table.notes.append(f"{data}: our deviation over repeats is {own:.4f}, {verdict}.")
+    if table.notes:
+        table.notes.append(
+            "The paper's Table 1 has a smaller deviation than its own on iris (affine subspace, 0.0000)."
         )
-    return lines
+    return table
 
 
 def curves_table(results: Results) -> Table:
@@ -361,8 +360,7 @@ def curves_table(results: Results) -> Table:
     header = ["data", "kernel", "order", "error", "deviation", "seconds"]
     rows = [
         [data, kernel, f"{order:g}", f"{error:.4f}", f"{deviation:.4f}", f"{seconds:.3e}"]
-        for data in DATA
-        for method, kernel in (("gaussian_ours", "Gaussian"), ("polynomial_ours", "polynomial"))
+        for data, (method, kernel) in product(DATA, CURVES.items())
         for order, error, deviation, seconds in by_order(results, data, method)
     ]
     return Table("figures", "Error and seconds by order", header, rows)
@@ -370,13 +368,14 @@ def curves_table(results: Results) -> Table:
 
 def all_tables(results: Results, sizes: dict[str, tuple[int, float]]) -> dict[str, Table]:
     """Every table for which there are results."""
-    tables = {
-        "table1": comparison("table1", "Table 1", TABLE_1_ROWS, results, TABLE_1),
-        "runtime": run_time_table(results),
-        "inhomogeneous": comparison("inhomogeneous", "Inhomogeneous cuts", INHOMOGENEOUS_ROWS, results, INHOMOGENEOUS),
-        "datasets": data_table(sizes),
-        "figures": curves_table(results),
-        "hopkins155": hopkins_table(results),
-        "ovarian": preparations_table(results),
-    }
-    return {name: table for name, table in tables.items() if table.rows}
+    tables = [
+        observations(results),
+        comparison("table1", "Table 1", TABLE_1_ROWS, results, TABLE_1),
+        preparations_table(results),
+        hopkins_table(results),
+        comparison("inhomogeneous", "Inhomogeneous cuts", INHOMOGENEOUS_ROWS, results, INHOMOGENEOUS),
+        run_time_table(results),
+        data_table(sizes),
+        curves_table(results),
+    ]
+    return {table.name: table for table in tables if table.rows}
