@@ -81,7 +81,11 @@ DAYS = ["2024-02-29", "2021-01-01", "NaT"]
             "text",
             "numbers with thousands separators, such as '1,000.5': write them without",
         ),
-        (texts("x", ["1,5", "1,000"]), "text", "numbers with a decimal comma, such as '1,5': say so with decimal=','"),
+        (
+            texts("x", ["1,5", "1,000"]),
+            "decimal comma",
+            "numbers with a decimal comma, such as '1,5': say so with decimal=','",
+        ),
         (texts("x", ["1,5", "1.500", "3"]), "text", "numbers written in several ways, such as '1,5' and '1.500'"),
         (texts("x", ["1,5", "2,5", "1O"]), "text", "numbers with commas, but for 1 of 3: '1O' in row 2 (from 0)"),
         (texts("x", ["1.500", "3"]), "text", "numbers as texts (with a decimal comma a point is refused"),

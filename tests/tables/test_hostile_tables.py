@@ -38,8 +38,8 @@ class Trap:
 def test_nothing_is_ever_unpickled(tmp_path):
     np.save(tmp_path / "t.npy", np.array([[Trap()]], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "t.npz", X=np.array([[Trap()]], dtype=object))
-    for name in ("t.npy", "t.npz"):
-        refused("not a readable NumPy file", tmp_path / name)
+    refused("not a readable NumPy file", tmp_path / "t.npy")
+    refused("none of Python's objects", tmp_path / "t.npz")
 
 
 def put_zarr(folder, version=3, change=None, **options):
@@ -144,7 +144,7 @@ def test_headers_that_promise_more_than_there_is(tmp_path):
     more = npy_bytes((4, 3), numbers=X.tobytes()) + b"\0" * 2**20
     refused("has 1048672 bytes, its header promises 96", put_npz(tmp_path / "more.npz", X=more))
     long = b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + b" " * 2**20
-    refused("not a readable NumPy file", put_npz(tmp_path / "h.npz", X=long))
+    refused("needs an array called X", put_npz(tmp_path / "h.npz", X=long))
 
 
 def test_tables_that_do_not_fit_the_memory(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ from scipy.io import loadmat, whosmat
 
 from biclique.exceptions import DataError, printable
 from biclique.progress import Progress
+from biclique.tables.array_tables import array_in
 from biclique.tables.atomic_files import atomic_path
 
 VARIABLE = "BICLIQUE_DATA"
@@ -162,29 +163,28 @@ def read_file(path: Path, most: int) -> bytes:
     return content
 
 
-def read_member(archive: zipfile.ZipFile, name: str, source: object, most: int) -> bytes:
-    """A whole member, however much more its data would unpack to than it announces."""
+def find_member(archive: zipfile.ZipFile, name: str, source: object, most: int) -> zipfile.ZipInfo:
+    """A member that is not too large, in a compression that is unpacked within bounds."""
     info = archive.getinfo(name)
     check_size(info.file_size, source, most)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise DataError(f"{printable(source)}: a kind of compression that the published data do not use: remove it.")
+    return info
+
+
+def read_member(archive: zipfile.ZipFile, name: str, source: object, most: int) -> bytes:
+    """A whole member, however much more its data would unpack to than it announces."""
+    info = find_member(archive, name, source, most)
     with archive.open(info) as file:
         return file.read(info.file_size + 1)  # with a number, zipfile unpacks no more than that
 
 
-def read_npy(content: bytes, source: object) -> np.ndarray[Any, Any]:
-    """An array of real numbers from an .npy file of version 1; its header must announce the bytes that are there."""
-    stream = io.BytesIO(content)
-    np.lib.format.read_magic(stream)
-    shape, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise DataError(f"{printable(source)}: X and y must be real numbers, got {printable(dtype)[:80]}.")
-    announced = math.prod(shape) * dtype.itemsize
-    found = len(content) - stream.tell()
-    if min(shape, default=0) < 0 or announced != found:
-        raise DataError(f"{printable(source)}: {shape} {dtype} need {announced} bytes, got {found}: it is damaged.")
-    numbers = np.frombuffer(content, dtype=dtype, offset=stream.tell())
-    return numbers.reshape(shape, order="F" if columns_first else "C")
+def read_npy(archive: zipfile.ZipFile, name: str, source: object, most: int) -> np.ndarray[Any, Any]:
+    """An array of real numbers in an archive; its header must announce the bytes that are there."""
+    array = array_in(archive, find_member(archive, name, source, most))
+    if array is None or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise DataError(f"{printable(source)}: X and y must be real numbers.")
+    return array
 
 
 def read_mat(content: bytes, names: tuple[str, ...], source: object, most: int) -> list[np.ndarray[Any, Any]]:

@@ -275,7 +275,7 @@ def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
 def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
     """Arrays of an .npz file; pickled and oversized ones are refused."""
     with damage(path, "not the expected file"), zipfile.ZipFile(path) as archive:
-        return [read_npy(read_member(archive, f"{name}.npy", path, LARGEST_MEMBER), path) for name in names]
+        return [read_npy(archive, f"{name}.npy", path, LARGEST_MEMBER) for name in names]
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:

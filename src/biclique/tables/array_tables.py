@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
@@ -80,38 +81,43 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
     """The array called X, or the only one with two dimensions; and those of ``texts`` with one value for each row."""
     name = printable(path)
     with zipfile.ZipFile(path) as archive:
-        shapes = {member.filename.removesuffix(".npy"): _shape(archive, member) for member in archive.infolist()}
-    tables = ["X"] if "X" in shapes else [key for key, shape in shapes.items() if len(shape) == 2]
+        members = archive.infolist()
+        require_memory(sum(member.file_size for member in members), f"{name}: its arrays", "take fewer rows.")
+        found = {member.filename.removesuffix(".npy"): array_in(archive, member) for member in members}
+    arrays = {key: array for key, array in found.items() if array is not None}
+    tables = ["X"] if "X" in arrays else [key for key, array in arrays.items() if array.ndim == 2]
     if len(tables) != 1:
-        shown = ", ".join(map(repr, sorted(shapes)[:20]))
-        raise TableError(f"{name}: needs an array called X or one two-dimensional array; it has {shown}.")
-    with np.load(path, allow_pickle=False) as arrays:
-        frame = as_frame(as_table(name, arrays[tables[0]]))
-        for key in texts or ():
-            if shapes.get(key) == (len(frame),):
-                frame[key] = arrays[key].astype(str)
-                "".join(frame[key]).encode()  # refuses texts that are not Unicode
+        shown = ", ".join(map(repr, sorted(found)[:20]))
+        raise TableError(
+            f"{name}: needs an array called X or one two-dimensional array, none of Python's objects; it has {shown}."
+        )
+    frame = as_frame(as_table(name, arrays[tables[0]]))
+    for key in texts or ():
+        if key in arrays and arrays[key].shape == (len(frame),):
+            frame[key] = arrays[key].astype(str)
+            "".join(frame[key]).encode()  # refuses texts that are not Unicode
     return frame
 
 
-def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]:
-    """The shape that the header of a member promises, if its bytes are as many; () for what is no array."""
+def array_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
+    """The array of a .npy file in an archive, if it has the bytes that its header promises; None for what is none."""
     with archive.open(member) as stream:
         try:
             version = npy.read_magic(stream)
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, _, dtype = read(stream)
+            shape, columns_first, dtype = read(stream)
         except ValueError:
-            return ()
-        promised = prod(shape) * dtype.itemsize
-        found = member.file_size - stream.tell()
-    if promised != found and not dtype.hasobject:
-        raise TableError(
-            f"{printable(archive.filename)}: the array {member.filename!r} has {found} bytes, its header promises "
-            f"{promised}; write it again."
-        )
-    require_memory(promised, f"{printable(archive.filename)}: {member.filename!r}", "take fewer rows.")
-    return tuple(map(int, shape))
+            return None
+        if dtype.hasobject:
+            return None
+        promised, found = prod(shape) * dtype.itemsize, member.file_size - stream.tell()
+        if promised != found or min(shape, default=0) < 0:
+            raise TableError(
+                f"{printable(archive.filename)}: the array {printable(repr(member.filename))} has {found} bytes, its "
+                f"header promises {promised}; write it again."
+            )
+        numbers = np.frombuffer(stream.read(found + 1), dtype)  # with a number, zipfile unpacks no more than that
+    return numbers.reshape(shape, order="F" if columns_first else "C")
 
 
 # Zarr

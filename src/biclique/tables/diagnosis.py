@@ -10,13 +10,21 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from biclique._typing import FloatArray
 from biclique.exceptions import TableError, printable
 from biclique.tables.frames import kind_of, level, levels_of, numbers_of
 from biclique.tables.text_form import THOUSANDS, Kind, as_amount, as_number, date_orders
 
-Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
+Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "decimal comma", "mostly missing"]
 
+WAYS: dict[Look, str] = {
+    "text": "drop",
+    "mostly missing": "drop",
+    "id": "id",
+    "category": "categorical",
+    "date": "dates",
+    "decimal comma": "decimal",
+}
+"""The option that deals with a column, by its look; others need none."""
 MOST_LEVELS = 100
 """Levels of a text that is taken as a category by itself: each level is a column of the prepared table."""
 SHOWN_LEVELS = 4
@@ -24,8 +32,6 @@ SHOWN_LEVELS = 4
 SHOWN_LETTERS = 30
 """Letters of a text that are shown."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
-COMMAS = "numbers with a decimal comma"
-"""How such columns are described, and recognised by the advice."""
 ORDER_WORDS = {
     ("day",): "date written day/month/year",
     ("month",): "date written month/day/year",
@@ -58,18 +64,18 @@ def look_at(column: Any) -> Looks:
     - mostly missing: more than half of its values,
     - date: also a text of dates such as 31/12/2020,
     - category: a text of at most 100 levels that come twice each on average,
+    - decimal comma: a text of numbers, some of which have one,
     - text: numbers, more than half of them, among which there are others,
     - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
       whole numbers in a column whose name ends in "id"; a column without a name,
     - text: any other text.
     """
     kind, name, n = kind_of(column), str(column.name), len(column)
-    texts = [text for text in levels_of(column).tolist() if text is not None] if kind == "text" else []
-    n_missing = n - len(texts) if kind == "text" else int(column.isna().sum())
-    levels = Counter(texts)
+    levels = Counter(levels_of(column).tolist() if kind == "text" else ())
+    n_missing = levels.pop(None, 0) if kind == "text" else int(column.isna().sum())
     if n_missing == n:
         return Looks(name, kind, "mostly missing", f"missing in every row ({n})", n, n, 0)
-    look, words = _look_of_texts(column, levels) if kind == "text" else _look_of_values(column, kind)
+    look, words = _look_of_texts(levels, column) if kind == "text" else _look_of_values(column, kind)
     if 2 * n_missing > n:
         look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
     elif n_missing:
@@ -80,46 +86,48 @@ def look_at(column: Any) -> Looks:
 
 def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
     """Of numbers, booleans and dates."""
-    present = column.dropna()
-    first = present.iloc[0]
     if kind == "date":
-        return "date", f"date: {present.min():%Y-%m-%d} to {present.max():%Y-%m-%d}"
-    if kind == "number" and counts_rows(column):
-        return "id", f"id: counts the rows from {level(first, 'number')}"
-    if kind == "number" and str(column.name).lower().endswith("id") and _all_differ(numbers_of(present)):
-        return "id", f"id: {len(present)} different whole numbers, such as {level(first, 'number')}"
+        return "date", f"date: {column.min():%Y-%m-%d} to {column.max():%Y-%m-%d}"
+    if kind == "number":
+        values = numbers_of(column)
+        present = values[~np.isnan(values)]
+        first = level(present[0], kind)
+        if counts_rows(column):
+            return "id", f"id: counts the rows from {first}"
+        whole = str(column.name).lower().endswith("id") and (present == np.rint(present)).all()
+        if whole and len(np.unique(present)) == len(present):
+            return "id", f"id: {len(present)} different whole numbers, such as {first}"
     if column.name == "":
         return "id", f"no name: {kind}"
     return ("boolean", "boolean") if kind == "boolean" else ("number", "number")
 
 
-def _look_of_texts(column: Any, levels: Counter[str]) -> tuple[Look, str]:
-    n = sum(levels.values())
-    first = next(iter(levels))
-    spoilt = _spoilt_numbers(column, levels)
-    if spoilt:
-        return "text", spoilt
+def _look_of_texts(levels: Counter[str], column: Any) -> tuple[Look, str]:
+    n, first = levels.total(), _short(next(iter(levels)))
+    numbers = _look_of_numbers(levels, column)
+    if numbers is not None:
+        return numbers
     orders = date_orders(levels)
     if orders:
         sure = f"say so with date_order={orders[0]!r}"
         way = sure if len(orders) == 1 else "see whether date_order='day' or 'month' is right"
-        example = next((text for text in levels if date_orders([text]) == orders), first)
+        example = next((text for text in levels if date_orders([text]) == orders), next(iter(levels)))
         return "date", f"{ORDER_WORDS[orders]}, such as {_short(example)}: {way}"
     if len(levels) <= min(MOST_LEVELS, max(n // 2, 1)):
         common = [f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS)]
         more = f" and {len(levels) - SHOWN_LEVELS} more" if len(levels) > SHOWN_LEVELS else ""
         return "category", f"category: {counted(len(levels), 'level')} ({', '.join(common)}{more})"
     if all(as_amount(text) for text in levels):
-        return "text", f"amounts with several signs, such as {_short(first)}: write them without"
+        return "text", f"amounts with several signs, such as {first}: write them without"
     if all(len(text.split()) > 1 and all(as_number(part) is not None for part in text.split()) for text in levels):
-        return "text", f"numbers between spaces, such as {_short(first)}: put commas between them"
+        return "text", f"numbers between spaces, such as {first}: put commas between them"
     spaced = sum(any(letter.isspace() for letter in text.strip()) for text in levels)
     look: Look = "id" if 2 * spaced <= len(levels) and 10 * len(levels) >= 9 * n else "text"
-    return look, f"{look}: {len(levels)} different, such as {_short(first)}"
+    return look, f"{look}: {len(levels)} different, such as {first}"
 
 
-def _spoilt_numbers(column: Any, levels: Counter[str]) -> str:
-    """What is wrong with numbers of which some cannot be read; empty for other texts.
+def _look_of_numbers(levels: Counter[str], column: Any) -> tuple[Look, str] | None:
+    """What is wrong with numbers of which some cannot be read; None for other texts.
 
     Nothing here depends on the decimal sign that the file was read with.
     """
@@ -128,27 +136,27 @@ def _spoilt_numbers(column: Any, levels: Counter[str]) -> str:
     grouped = {text for text in wrong if THOUSANDS.fullmatch(text.strip())}
     point = {text for text in levels if "." in text} - wrong
     other = wrong - comma - grouped
-    n, n_other = sum(levels.values()), sum(levels[text] for text in other)
-    if 2 * (n - n_other) <= n or not (wrong or point):
-        return ""
+    n, n_other = levels.total(), sum(levels[text] for text in other)
+    if 2 * n_other >= n or not (wrong or point):
+        return None
 
-    def first(some: set[str]) -> tuple[int, str]:
-        return next((i, _short(text)) for i, text in enumerate(column.tolist()) if text in some)
+    def first(some: set[str]) -> str:
+        return _short(next(text for text in levels if text in some))
 
     decimal, thousands = comma - grouped, grouped - comma  # "1,000" can be either
     if other:
-        row, text = first(other)
-        return f"numbers{' with commas' * bool(comma)}, but for {n_other} of {n}: {text} in row {row} (from 0)"
+        row = int(column.isin(other).argmax())
+        commas = " with commas" if comma else ""
+        return "text", f"numbers{commas}, but for {n_other} of {n}: {first(other)} in row {row} (from 0)"
     if decimal and (point or thousands):
-        return f"numbers written in several ways, such as {first(decimal)[1]} and {first(point | thousands)[1]}"
+        return "text", f"numbers written in several ways, such as {first(decimal)} and {first(point | thousands)}"
     if decimal:
-        return f"{COMMAS}, such as {first(decimal)[1]}: say so with decimal=','"
+        return "decimal comma", f"numbers with a decimal comma, such as {first(decimal)}: say so with decimal=','"
     if grouped:
         either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
-        return f"numbers with thousands separators, such as {first(grouped)[1]}: write them without{either}"
-    return (
-        f"numbers as texts (with a decimal comma a point is refused: it may mean thousands), such as {first(point)[1]}"
-    )
+        return "text", f"numbers with thousands separators, such as {first(grouped)}: write them without{either}"
+    why = "with a decimal comma a point is refused: it may mean thousands"
+    return "text", f"numbers as texts ({why}), such as {first(point)}"
 
 
 def counts_rows(column: Any) -> bool:
@@ -157,10 +165,6 @@ def counts_rows(column: Any) -> bool:
     if len(first) < 3 or first[0] != np.rint(first[0]) or (np.diff(first) != 1).any():
         return False
     return bool((np.diff(numbers_of(column)) == 1).all())
-
-
-def _all_differ(values: FloatArray) -> bool:
-    return bool((values == np.rint(values)).all()) and len(np.unique(values)) == len(values)
 
 
 def _short(text: str) -> str:
@@ -241,26 +245,18 @@ def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool 
     order = min(orders, key=len)[0] if orders else None  # of a column that leaves no choice, if there is one
     advice = Advice()
     for found in problems:
-        way = _way(found, handled, order)
-        if way in ("id", "drop", "categorical", "decimal", "year_last"):
-            getattr(advice, way).append(found.name)
+        way = WAYS.get(found.look, "")
+        if found.name in handled and found.n_missing < found.n_rows:
+            way = ""
+        elif found.orders:
+            way = "year_last" if order in found.orders else "drop"
+        elif found.look == "category" and found.n_levels < 2:
+            way = "drop"
         if way == "dates":
             advice.dates = "ordinal"
-        if way == "year_last":
-            advice.date_order = order
-        if fill and (way == "missing" or (found.n_missing and way not in ("id", "drop"))):
+        elif way:
+            getattr(advice, way).append(found.name)
+        if fill and found.n_missing and way not in ("id", "drop"):
             advice.missing = "mean"
+    advice.date_order = order if advice.year_last else None
     return advice
-
-
-def _way(found: Looks, handled: Collection[str], order: str | None) -> str:
-    """The option that deals with a column; "" if nothing is wrong but its gaps."""
-    if found.name in handled and found.n_missing < found.n_rows:
-        return "missing"
-    if found.orders:
-        return "year_last" if order in found.orders else "drop"
-    if found.words.startswith(COMMAS):
-        return "decimal"
-    if found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):
-        return "drop"
-    return {"id": "id", "category": "categorical", "date": "dates"}.get(found.look, "")

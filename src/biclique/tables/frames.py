@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,8 @@ def normal(series: Any) -> Any:
         return pd.to_datetime(series, utc=True).dt.tz_localize(None)
     if found != "text":
         return series.where(series.notna(), None).astype(DTYPES[found])
-    return _as_meant(series if inferred == "string" else series.map(str, na_action="ignore"), PLAIN, ())
+    texts = series if inferred == "string" else series.map(str, na_action="ignore")
+    return _as_meant(texts, lambda fields: ("text", fields))
 
 
 def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> Any:
@@ -106,16 +107,17 @@ def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> An
     """
     if kind_of(series) != "text":
         return series
-    kinds = ("number", "boolean", "date", "amount") if numbers else ("boolean", "date", "amount")
-    return _as_meant(series, form, kinds)
+    return _as_meant(series, lambda fields: meaning_of(fields, form, numbers))
 
 
-def _as_meant(series: Any, form: TextForm, kinds: Sequence[str]) -> Any:
-    """A column of texts as one of these kinds, or as texts; each different text is looked at once."""
+def _as_meant(series: Any, meaning: Callable[[list[str]], tuple[Kind, Sequence[Any]]]) -> Any:
+    """A column of texts by the meaning of its different fields; those that stand for a missing value are gaps."""
     codes, found = pandas().factorize(series.astype(object))
-    fields = [None if is_missing(str(field)) else str(field) for field in found]
-    kind, values = meaning_of(fields, form, kinds)
-    table = np.array([*values, None], dtype=object if kind == "boolean" else DTYPES[kind])
+    fields = [str(field) for field in found]
+    present = [field for field in fields if not is_missing(field)]
+    kind, values = meaning(present)
+    known = dict(zip(present, values, strict=True))
+    table = np.array([*map(known.get, fields), None], dtype=object if kind == "boolean" else DTYPES[kind])
     return pandas().Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])
 
 

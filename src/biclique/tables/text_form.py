@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -126,40 +127,28 @@ def date_orders(fields: Iterable[str]) -> tuple[str, ...]:
     return tuple(order for order in DATE_ORDERS if all(as_date(field, order) is not None for field in present))
 
 
-def meaning_of(fields: Sequence[str | None], form: TextForm, kinds: Iterable[str]) -> tuple[Kind, list[Any]]:
-    """The first of these kinds that all fields are, and their values; texts as they are if it is none of them.
+def meaning_of(fields: Sequence[str], form: TextForm, numbers: bool = True) -> tuple[Kind, Sequence[Any]]:
+    """What all fields of a column are, apart from missing ones, and their values; texts if they are nothing else.
 
-    None is a gap; a column of gaps alone is one of numbers. Amounts are numbers behind or before one sign, such as $.
+    Amounts are ``numbers`` before or behind one sign, such as $. A column without a field is one of numbers.
     """
-    first = next((field for field in fields if field is not None), None)
-    if first is None:
-        return "number", list(fields)
-    sign = as_amount(first, form.decimal) or ("", 0.0)
+    if not fields:
+        return "number", fields
+    sign, _ = as_amount(fields[0], form.decimal) or ("", 0.0)
 
     def amount(field: str) -> float | None:
         found = as_amount(field, form.decimal)
-        return None if found is None or found[0] != sign[0] else found[1]
+        return found[1] if found is not None and found[0] == sign else None
 
-    readers: dict[str, tuple[Kind, Callable[[str], Any]]] = {
-        "number": ("number", lambda field: as_number(field, form.decimal)),
-        "boolean": ("boolean", as_boolean),
-        "date": ("date", lambda field: as_date(field, form.date_order)),
-        "amount": ("number", amount),
-    }
-    for wanted in kinds:
-        kind, read = readers[wanted]
-        values = _all_read(fields, read)
-        if values is not None:
+    readers: list[tuple[Kind, Callable[[str], Any]]] = [
+        ("boolean", as_boolean),
+        ("date", lambda field: as_date(field, form.date_order)),
+        ("number", amount),
+    ]
+    if numbers:
+        readers.insert(0, ("number", lambda field: as_number(field, form.decimal)))
+    for kind, read in readers:
+        values = list(takewhile(lambda value: value is not None, map(read, fields)))
+        if len(values) == len(fields):
             return kind, values
-    return "text", list(fields)
-
-
-def _all_read(fields: Sequence[str | None], read: Callable[[str], Any]) -> list[Any] | None:
-    """The value of every field, None for gaps; nothing if one of them cannot be read."""
-    values = []
-    for field in fields:
-        value = None if field is None else read(field)
-        if value is None and field is not None:
-            return None
-        values.append(value)
-    return values
+    return "text", fields

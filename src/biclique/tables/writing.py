@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,46 +93,32 @@ def write_pieces(path: str | os.PathLike[str], pieces: Iterable[Any], form: Text
     ending = ending_of(path)
     with atomic_path(path) as temporary:
         if ending in PARQUET:
-            _write_parquet(temporary, pieces)
-            return
-        with temporary.open("wb") as file:
-            for number, piece in enumerate(pieces):
-                _write_text(file, piece, DELIMITERS[ending], form.decimal, header=number == 0)
+            _write_parquet(temporary, iter(pieces))
+        else:
+            _write_text(temporary, pieces, DELIMITERS[ending], form.decimal)
 
 
-def _write_parquet(path: Path, pieces: Iterable[Any]) -> None:
-    pa, parquet = pyarrow(), pyarrow("pyarrow.parquet")
-    writer = None
-    try:
+def _write_parquet(path: Path, pieces: Iterator[Any]) -> None:
+    from_pandas = partial(pyarrow().Table.from_pandas, preserve_index=False)
+    table = from_pandas(next(pieces))
+    with pyarrow("pyarrow.parquet").ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table)
         for piece in pieces:
-            table = pa.Table.from_pandas(piece, preserve_index=False)
-            writer = writer or parquet.ParquetWriter(path, table.schema)
-            writer.write_table(table.cast(writer.schema))
-    finally:
-        if writer is not None:
-            writer.close()
+            writer.write_table(from_pandas(piece).cast(table.schema))
 
 
-def _write_text(file: BinaryIO, frame: Any, delimiter: str, decimal: str, *, header: bool) -> None:
-    options = {"sep": delimiter, "index": False, "lineterminator": "\n"}
-    if header:
-        frame.iloc[:0].to_csv(file, **options)
-    if all(column.dtype.kind in "iu" for _, column in frame.items()):
-        _write_integers(file, frame, delimiter)
-        return
-    fields = {name: _fields(column, decimal) for name, column in frame.items()}
-    pandas().DataFrame(fields, columns=frame.columns).to_csv(file, header=False, **options)
+def _write_text(path: Path, pieces: Iterable[Any], delimiter: str, decimal: str) -> None:
+    with path.open("wb") as file:
+        for number, piece in enumerate(pieces):
+            fields = {name: _fields(column, decimal) for name, column in piece.items()}
+            frame = pandas().DataFrame(fields, columns=piece.columns)
+            frame.to_csv(file, sep=delimiter, index=False, lineterminator="\n", header=number == 0)
 
 
-def _write_integers(file: BinaryIO, frame: Any, delimiter: str) -> None:
-    """Lines of whole numbers by pyarrow, which is five times faster than pandas."""
-    csv = pyarrow("pyarrow.csv")
-    table = pyarrow().Table.from_pandas(frame, preserve_index=False)
-    csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=delimiter))
-
-
-def _fields(column: Any, decimal: str) -> list[str]:
-    """A column as texts, empty for gaps."""
+def _fields(column: Any, decimal: str) -> Any:
+    """Whole numbers as they are, other columns as texts, empty for gaps."""
+    if column.dtype.kind in "iu":
+        return column
     texts = texts_of(column)
     return [text.replace(".", decimal) for text in texts] if column.dtype.kind == "f" else texts
 
