@@ -1,113 +1,101 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import biclique
-from biclique.cli import main
 from tests.report.made import groups
+
+IDS = [f"<b>{row}</b>" for row in range(120)]
+SHOWN_ID = "\\u003cb\\u003e0\\u003c/b\\u003e"
+"""The id of the first row, as it stands in a page."""
 
 
 @pytest.fixture
 def table(tmp_path):
     """A file with an id, three numbers and a class."""
-    path = tmp_path / "data.csv"
-    X = groups()
-    lines = [f"<b>{row}</b>,{x:.6f},{y:.6f},{z:.6f},{'ab'[row % 2]}" for row, (x, y, z) in enumerate(X)]
-    path.write_text("\n".join(["name,x,y,z,kind", *lines]) + "\n")
-    return path
+    lines = [f"{key},{x:.6f},{y:.6f},{z:.6f}," for key, (x, y, z) in zip(IDS, groups(), strict=True)]
+    text = "\n".join(["name,x,y,z,kind", *(f"{line}{'ab'[row % 2]}" for row, line in enumerate(lines))]) + "\n"
+    (tmp_path / "data.csv").write_text(text)
+    return text
 
 
-def test_cluster_writes_a_report(table, tmp_path, capsys):
-    page = tmp_path / "out.html"
-    command = ["cluster", str(table), "-k", "3", "--id", "name", "--label-column", "kind", "--report", str(page)]
-    assert main(command) == 0
-    assert f"report written to {page}" in capsys.readouterr().out
-    text = page.read_text(encoding="utf-8")
-    assert "3 clusters" in text
-    assert "data.csv</bdi></h1>" in text
-    assert "biclique cluster" in text
-    assert "\\u003cb\\u003e0\\u003c/b\\u003e" in text  # the id of a row
-    assert ">kind<" in text  # the known classes are a column
-    assert "made from 3 of these 4 columns" in text
-    assert ">x<" in text
+def page(name):
+    return Path(name).read_text(encoding="utf-8")
+
+
+def test_cluster_writes_a_report(cli, table):
+    code, out, _ = cli("cluster data.csv -k 3 --id name --label-column kind --report out.html")
+    assert (code, "report written to out.html" in out) == (0, True)
+    text = page("out.html")
+    known_classes = ">kind<"  # are a column
+    words = ["3 clusters", "data.csv</bdi></h1>", "biclique cluster", SHOWN_ID, known_classes, ">x<"]
+    assert [word for word in [*words, "made from 3 of these 4 columns"] if word not in text] == []
 
 
 @pytest.mark.parametrize(
     ("options", "names"),
     [
-        (["--id", "name", "--drop", "kind"], [f"<b>{row}</b>" for row in range(120)]),
-        (["--id", "name,kind", "--categorical", "kind"], [f"<b>{row}</b>" for row in range(120)]),
-        (["--id", "name", "--drop", "kind", "--missing", "drop"], [f"<b>{row}</b>" for row in range(120) if row != 7]),
-        (["--drop", "name", "--drop", "kind", "--missing", "drop"], [f"row {row}" for row in range(120) if row != 7]),
+        ("--id name --drop kind", IDS),
+        ("--id name,kind --categorical kind", IDS),
+        ("--id name --drop kind --missing drop", [key for key in IDS if key != "<b>7</b>"]),
+        ("--drop name --drop kind --missing drop", [f"row {row}" for row in range(120) if row != 7]),
     ],
 )
-def test_rows_have_their_ids(table, tmp_path, options, names):
+def test_rows_have_their_ids(cli, table, options, names):
     """Also in a table of numbers and texts, and if rows are left out."""
-    if "drop" in options:
-        table.write_text(re.sub("(?m)^(<b>7</b>),[^,]*", r"\1,", table.read_text()))
-    page = tmp_path / "out.html"
-    command = ["cluster", str(table), "-k", "3", "--report", str(page)]
-    assert main([*command, "-q", *options]) == 0
-    data = re.search('(?s)id="data">(.*?)</script>', page.read_text(encoding="utf-8"))[1]
+    if "missing" in options:
+        Path("data.csv").write_text(re.sub("(?m)^(<b>7</b>),[^,]*", r"\1,", table))
+    assert cli(f"cluster data.csv -k 3 --report out.html -q {options}")[0] == 0
+    data = re.search('(?s)id="data">(.*?)</script>', page("out.html"))[1]
     assert json.loads(data)["ids"] == names
 
 
-def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):
-    X = groups()
-    model = make_pipeline(StandardScaler(), biclique.BicliqueSpectralClustering(3, random_state=0)).fit(X)
-    biclique.save(model, tmp_path / "model.skops")
-    command = ["report", str(tmp_path / "model.skops"), str(table), "--id", "name"]
-    assert main(command) == 0
-    assert f"report written to {tmp_path / 'data.html'}" in capsys.readouterr().out
-    text = (tmp_path / "data.html").read_text(encoding="utf-8")
-    assert "3 clusters" in text
-    assert "made from 3 of these 4 columns" in text
+def test_a_saved_model_and_a_table_give_a_report(cli, table):
+    model = make_pipeline(StandardScaler(), biclique.BicliqueSpectralClustering(3, random_state=0)).fit(groups())
+    biclique.save(model, "model.skops")
+    code, out, _ = cli("report model.skops data.csv --id name")
+    assert (code, out) == (0, "report written to data.html\n")
+    assert "3 clusters" in page("data.html")
+    assert "made from 3 of these 4 columns" in page("data.html")
 
 
-def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(table, tmp_path):
-    model, page = tmp_path / "model.skops", tmp_path / "out.html"
-    first = ["cluster", str(table), "-k", "3", "--id", "name", "--label-column", "kind", "--save", str(model), "-q"]
-    assert main([*first, "--report", str(tmp_path / "first.html")]) == 0
-    assert main(["report", str(model), str(table), "-o", str(page), "-q"]) == 0
-    texts = [path.read_text(encoding="utf-8") for path in (tmp_path / "first.html", page)]
+def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(cli, table):
+    roles = "--id name --label-column kind"
+    assert cli(f"cluster data.csv -k 3 {roles} --save model.skops -q --report first.html")[0] == 0
+    assert cli("report model.skops data.csv -o out.html -q")[0] == 0
+    texts = [page("first.html"), page("out.html")]
     labels = [text.split('"labels":"')[1].split('"')[0] for text in texts]
     assert labels[0] == labels[1]
-    assert all("\\u003cb\\u003e0\\u003c/b\\u003e" in text for text in texts)  # ids
-    assert all("made from 3 of these 4 columns" in text for text in texts)
+    assert all(SHOWN_ID in text and "made from 3 of these 4 columns" in text for text in texts)
 
 
-def test_rows_with_gaps_are_named(table, tmp_path, capsys):
-    biclique.save(biclique.BicliqueSpectralClustering(3, random_state=0).fit(groups()), tmp_path / "model.skops")
-    table.write_text(table.read_text().replace("<b>5</b>,", "<b>5</b>,NA;").replace("NA;", "NA,0,0,a\nx,1,"))
-    lines = table.read_text().splitlines()
-    table.write_text("\n".join(line for line in lines if line.count(",") == 4) + "\n")
-    command = ["report", str(tmp_path / "model.skops"), str(table), "-o", str(tmp_path / "out.html")]
-    assert main(command) == 3
-    assert "leave such rows out with --missing drop" in capsys.readouterr().err
-    assert main([*command, "--drop-missing"]) == 0
-    assert "1 row with missing values left out" in (tmp_path / "out.html").read_text(encoding="utf-8")
+def test_rows_with_gaps_are_named(cli, refused, table):
+    biclique.save(biclique.BicliqueSpectralClustering(3, random_state=0).fit(groups()), "model.skops")
+    Path("data.csv").write_text(re.sub("(?m)^(<b>5</b>),[^,]*", r"\1,NA", table))
+    assert "leave such rows out with --missing drop" in refused("report model.skops data.csv -o out.html")
+    for option in ("--drop-missing", "--missing drop"):
+        assert cli(f"report model.skops data.csv -o out.html {option}")[0] == 0
+        assert "1 row with missing values left out" in page("out.html")
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "words"),
+    ("command", "message"),
     [
-        (["cluster", "iris", "-k", "3", "--report", "out.txt"], 2, "must end in .html"),
-        (["cluster", "iris", "-k", "3", "--report", "nowhere/out.html"], 2, "there is no folder"),
-        (["report", "nothing.skops", "iris.csv", "-o", "out.txt"], 2, "must end in .html"),
-        (["report", "nothing.skops", "iris.csv", "-o", "out.html"], 3, "nothing.skops"),
+        ("cluster iris -k 3 --report out.txt", "2 cannot write out.txt: the name of a report must end in .html"),
+        ("cluster iris -k 3 --report nowhere/out.html", "2 cannot write nowhere/out.html: there is no folder"),
+        ("report nothing.skops iris.csv -o out.txt", "2 cannot write out.txt: the name of a report must end in .html"),
+        ("report nothing.skops iris.csv -o out.html", "3 nothing.skops"),
     ],
 )
-def test_what_cannot_be_written_or_read_is_refused_first(tmp_path, monkeypatch, capsys, command, code, words):
-    monkeypatch.chdir(tmp_path)
-    assert main(command) == code
-    assert words in capsys.readouterr().err
+def test_what_cannot_be_written_or_read_is_refused_first(refused, tmp_path, command, message):
+    assert refused(command).startswith(message)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_without_a_report_is_named(table, tmp_path, capsys):
-    biclique.save(biclique.BicliqueKernelKMeans(3, random_state=0).fit(groups()), tmp_path / "m.skops")
-    assert main(["report", str(tmp_path / "m.skops"), str(table), "-o", str(tmp_path / "o.html")]) == 3
-    assert "holds a BicliqueKernelKMeans" in capsys.readouterr().err
+def test_a_model_without_a_report_is_named(refused, table):
+    biclique.save(biclique.BicliqueKernelKMeans(3, random_state=0).fit(groups()), "m.skops")
+    assert "3 m.skops holds a BicliqueKernelKMeans" in refused("report m.skops data.csv -o o.html")

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,8 @@ from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
 from biclique.tables import atomic_files, writing
 from tests.cli.full_disk import full_disk
-from tests.cli.running import run
 
-IRIS = ["cluster", "iris", "-k", "3"]
+IRIS = "cluster iris -k 3"
 
 
 def shell(text, **environment):
@@ -47,7 +47,7 @@ else:
     print(json.dumps(found))
     sys.exit()
 signal.alarm(120)  # seconds, after which it fails instead of waiting
-sys.argv = ["biclique", *arguments]
+sys.argv = ["biclique", *arguments.split()]
 os.dup2(os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CREAT), 2)
 for stream, file in enumerate(("stdin", "stdout", "stderr")):
     if place == "nothing open" or (place == "closed" and file == "stdout"):
@@ -66,12 +66,12 @@ sys.exit(command())
 
 TAKES_NOTHING = {
     "a full disk": ("full", IRIS, 1, "cannot write to standard output (No space left on device)"),
-    "help, a full disk": ("full", ["--help"], 1, "cannot write to standard output (No space left on device)"),
+    "help, a full disk": ("full", "--help", 1, "cannot write to standard output (No space left on device)"),
     "closed": ("closed", IRIS, 1, "standard output is closed, and the result would be lost"),
-    "quiet, closed": ("closed", [*IRIS, "-q"], 0, ""),
+    "quiet, closed": ("closed", f"{IRIS} -q", 0, ""),
     "nothing open": ("nothing open", IRIS, 1, ""),
     "no reader": ("no reader", IRIS, 0, ""),
-    "help, no reader": ("no reader", ["cluster", "--help"], 0, ""),
+    "help, no reader": ("no reader", "cluster --help", 0, ""),
 }
 
 
@@ -80,7 +80,7 @@ def outcomes(tmp_path_factory):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full")
     cases = json.dumps([case[:2] for case in TAKES_NOTHING.values()])
-    arguments = [sys.executable, "-c", FORKED, cases, tmp_path_factory.mktemp("said")]
+    arguments = [sys.executable, "-c", FORKED, cases, tmp_path_factory.mktemp("outcomes")]
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # what is left in a buffer is written when Python ends
     done = subprocess.run(arguments, capture_output=True, text=True, env=buffered, check=True)
     return dict(zip(TAKES_NOTHING, json.loads(done.stdout), strict=True))
@@ -88,75 +88,70 @@ def outcomes(tmp_path_factory):
 
 @pytest.mark.parametrize("case", TAKES_NOTHING)
 def test_standard_output_that_takes_nothing(outcomes, case):
-    _, _, code, said = TAKES_NOTHING[case]
+    _, _, code, message = TAKES_NOTHING[case]
     found, err = outcomes[case]
-    assert (found, err.count("\n")) == (code, int(bool(said)))
-    assert said in err
+    assert (found, err.count("\n"), message in err) == (code, int(bool(message)), True)
 
 
-def test_the_file_is_written_though_nothing_can_be_printed(capsys, monkeypatch, tmp_path):
+def test_the_file_is_written_though_nothing_can_be_printed(cli, monkeypatch):
     """Closed in a process of its own: a file that is opened could become standard output."""
-    assert shell(f"biclique cluster iris -k 3 -o {tmp_path}/l.csv >&-")[0] == 0
-    whole = (tmp_path / "l.csv").read_bytes()
+    assert shell(f"biclique {IRIS} -o l.csv >&-")[0] == 0
+    whole = Path("l.csv").read_bytes()
     assert len(whole.splitlines()) == 151
-    (tmp_path / "l.csv").unlink()
+    Path("l.csv").unlink()
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", full)
-        code = main([*IRIS, "-o", f"{tmp_path}/l.csv"])
-    err = capsys.readouterr().err
-    assert (code, err.count("\n")) == (1, 1)
-    assert f"{tmp_path}/l.csv was written and is complete" in err
-    assert (tmp_path / "l.csv").read_bytes() == whole
+        code, _, err = cli(f"{IRIS} -o l.csv")
+    assert (code, err.count("\n"), "l.csv was written and is complete" in err) == (1, 1, True)
+    assert Path("l.csv").read_bytes() == whole
 
 
-def test_labels_into_pipes_and_devices(capfd, tmp_path):
-    assert main([*IRIS, "-q", "-o", f"{tmp_path}/l.csv"]) == 0
-    whole = (tmp_path / "l.csv").read_text()
-    assert shell("biclique cluster iris -k 3 -q -o /dev/stdout | cat") == (0, whole, "")
-    assert main([*IRIS, "-q", "-o", "/dev/stdout"]) == 0
-    assert capfd.readouterr() == (whole, "")
-    os.mkfifo(tmp_path / "pipe.csv")
+def test_labels_into_pipes_and_devices(cli):
+    assert cli(f"{IRIS} -q -o l.csv")[0] == 0
+    whole = Path("l.csv").read_text()
+    assert shell(f"biclique {IRIS} -q -o /dev/stdout | cat") == (0, whole, "")
+    assert cli(f"{IRIS} -q -o /dev/stdout") == (0, whole, "")
+    os.mkfifo("pipe.csv")
     read = []
-    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe.csv").read_text()))
+    reader = threading.Thread(target=lambda: read.append(Path("pipe.csv").read_text()))
     reader.start()
-    assert main([*IRIS, "-q", "-o", f"{tmp_path}/pipe.csv"]) == 0
+    assert cli(f"{IRIS} -q -o pipe.csv")[0] == 0
     reader.join(timeout=60)
     assert read == [whole]
-    assert stat.S_ISFIFO((tmp_path / "pipe.csv").stat().st_mode)
-    assert sorted(os.listdir(tmp_path)) == ["l.csv", "pipe.csv"]
+    assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
+    assert sorted(os.listdir()) == ["l.csv", "pipe.csv"]
     before = os.stat("/dev/null")
-    assert main([*IRIS, "-q", "-o", "/dev/null"]) == 0
+    assert cli(f"{IRIS} -q -o /dev/null")[0] == 0
     assert os.stat("/dev/null").st_rdev == before.st_rdev
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "message"),
     [
-        (MemoryError(), 4, "not enough memory: take fewer rows or columns"),
-        (MemoryError("Unable to allocate 9 TiB"), 4, "(Unable to allocate 9 TiB)"),
-        (RecursionError("maximum depth"), 3, "nested too deeply"),
-        (OverflowError("int too large"), 3, "too large (int too large)"),
-        (UnicodeEncodeError("utf-8", "a\ud800", 1, 2, "surrogates not allowed"), 3, r"'\ud800' cannot be written"),
-        (KeyError("x"), 1, "KeyError: 'x'; this is a bug; run with BICLIQUE_TRACEBACK=1 to see where"),
-        (ZeroDivisionError(), 1, "ZeroDivisionError; this is a bug"),
-        (OSError(28, "No space left on device"), 1, "No space left on device"),
-        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
-        (signals.Stop(), 130, "interrupted; nothing was written"),
-        (RuntimeError("a\x1b[2Jb\nc"), 1, r"a\x1b[2Jb\nc"),
+        (MemoryError(), "4 not enough memory: take fewer rows or columns"),
+        (MemoryError("Unable to allocate 9 TiB"), "4 (Unable to allocate 9 TiB)"),
+        (RecursionError("maximum depth"), "3 nested too deeply"),
+        (OverflowError("int too large"), "3 too large (int too large)"),
+        (UnicodeEncodeError("utf-8", "a\ud800", 1, 2, "surrogates not allowed"), r"3 '\ud800' cannot be written"),
+        (KeyError("x"), "1 KeyError: 'x'; this is a bug; run with BICLIQUE_TRACEBACK=1 to see where"),
+        (ZeroDivisionError(), "1 ZeroDivisionError; this is a bug"),
+        (OSError(28, "No space left on device"), "1 No space left on device"),
+        (KeyboardInterrupt(), "130 interrupted; nothing was written"),
+        (signals.Stop(), "130 interrupted; nothing was written"),
+        (RuntimeError("a\x1b[2Jb\nc"), r"1 a\x1b[2Jb\nc"),
     ],
 )
-def test_any_exception_is_one_line(capsys, monkeypatch, error, code, said):
+def test_any_exception_is_one_line(cli, refused, monkeypatch, error, message):
     def raises(self, X):
         raise error
 
     monkeypatch.setattr(table.BicliqueSpectralClustering, "fit", raises)
-    found, out, err = run(capsys, *IRIS)
-    assert (found, out, err.count("\n")) == (code, "", 1)
-    assert err.startswith("biclique: error: ")
-    assert said in err
-    if code < 128:
+    found = refused(IRIS)
+    code, words = message.split(" ", 1)
+    assert (found.split()[0], words in found) == (code, True)
+    if int(code) < 128:
         monkeypatch.setenv("BICLIQUE_TRACEBACK", "1")
-        assert "Traceback" in run(capsys, *IRIS)[2]
+        assert "Traceback" in cli(IRIS)[2]
 
 
 @pytest.fixture(autouse=True)
@@ -171,25 +166,22 @@ def heard_signals():
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_signals_end_the_work_in_the_same_way(capsys, monkeypatch, tmp_path, name):
+def test_signals_end_the_work_in_the_same_way(refused, monkeypatch, name):
     number = getattr(signal, name)
     before = [signal.getsignal(s) for s in signals.WORDS]
-    target = tmp_path / "l.csv"
-    monkeypatch.setattr(table.BicliqueSpectralClustering, "fit", lambda self, X: signal.raise_signal(number))
-    code, out, err = run(capsys, *IRIS, "-o", target)
     word = signals.WORDS[number]
-    assert (code, out, err) == (128 + number, "", f"biclique: error: {word}; nothing was written\n")
-    assert os.listdir(tmp_path) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(table.BicliqueSpectralClustering, "fit", lambda self, X: signal.raise_signal(number))
+        assert refused(f"{IRIS} -o l.csv") == f"{128 + number} {word}; nothing was written\n"
+    assert os.listdir() == []
     assert [signal.getsignal(s) for s in signals.WORDS] == before
-    monkeypatch.undo()
     monkeypatch.setattr(table, "facts_of", lambda *_: signal.raise_signal(number))
-    code, out, err = run(capsys, *IRIS, "-o", target)
-    assert (code, out, err) == (128 + number, "", f"biclique: error: {word}; {target} was written and is complete\n")
-    assert os.listdir(tmp_path) == ["l.csv"]
+    error = refused(f"{IRIS} -o l.csv")
+    assert error == f"{128 + number} {word}; l.csv was written and is complete\n"
+    assert os.listdir() == ["l.csv"]
 
 
-def test_a_signal_while_a_file_is_put_in_place(capsys, monkeypatch, tmp_path):
-    target = tmp_path / "l.csv"
+def test_a_signal_while_a_file_is_put_in_place(refused, monkeypatch):
     replace = atomic_files.Path.replace
 
     def signalled(path, target):
@@ -198,13 +190,12 @@ def test_a_signal_while_a_file_is_put_in_place(capsys, monkeypatch, tmp_path):
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(atomic_files.Path, "replace", signalled)
-    code, out, err = run(capsys, *IRIS, "-o", target)
-    assert (code, out, err) == (130, "", f"biclique: error: interrupted; {target} was written and is complete\n")
-    assert len(target.read_text().splitlines()) == 151
-    assert os.listdir(tmp_path) == ["l.csv"]
+    assert refused(f"{IRIS} -o l.csv") == "130 interrupted; l.csv was written and is complete\n"
+    assert len(Path("l.csv").read_text().splitlines()) == 151
+    assert os.listdir() == ["l.csv"]
 
 
-def test_a_signal_while_a_temporary_file_is_made(capsys, monkeypatch, tmp_path):
+def test_a_signal_while_a_temporary_file_is_made(refused, monkeypatch):
     touch = atomic_files.Path.touch
 
     def signalled(*arguments, **options):
@@ -213,12 +204,11 @@ def test_a_signal_while_a_temporary_file_is_made(capsys, monkeypatch, tmp_path):
 
     monkeypatch.setattr(writing, "check_target", lambda path: None)
     monkeypatch.setattr(atomic_files.Path, "touch", signalled)
-    code, _, err = run(capsys, *IRIS, "-o", tmp_path / "l.csv")
-    assert (code, err) == (130, "biclique: error: interrupted; nothing was written\n")
-    assert os.listdir(tmp_path) == []
+    assert refused(f"{IRIS} -o l.csv") == "130 interrupted; nothing was written\n"
+    assert os.listdir() == []
 
 
-def test_an_ignored_signal_stays_ignored(capsys, monkeypatch):
+def test_an_ignored_signal_stays_ignored(cli, monkeypatch):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     fit = table.BicliqueSpectralClustering.fit
     try:
@@ -228,13 +218,13 @@ def test_an_ignored_signal_stays_ignored(capsys, monkeypatch):
             return fit(self, X)
 
         monkeypatch.setattr(table.BicliqueSpectralClustering, "fit", hung_up)
-        assert run(capsys, *IRIS, "-q") == (0, "", "")
+        assert cli(f"{IRIS} -q") == (0, "", "")
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_signal_that_falls_into_a_finaliser_is_not_lost(capsys, monkeypatch):
+def test_a_signal_that_falls_into_a_finaliser_is_not_lost(refused, monkeypatch):
     class Finalised:
         def __del__(self):
             signal.raise_signal(signal.SIGTERM)
@@ -244,12 +234,12 @@ def test_a_signal_that_falls_into_a_finaliser_is_not_lost(capsys, monkeypatch):
         threading.Event().wait(20)
 
     monkeypatch.setattr(table.BicliqueSpectralClustering, "fit", fit)
-    assert run(capsys, *IRIS) == (143, "", "biclique: error: terminated; nothing was written\n")
+    assert refused(IRIS) == "143 terminated; nothing was written\n"
 
 
 def test_the_main_thread_is_not_needed(capsys):
     codes = []
-    thread = threading.Thread(target=lambda: codes.append(main([*IRIS, "-q"])))
+    thread = threading.Thread(target=lambda: codes.append(main([*IRIS.split(), "-q"])))
     thread.start()
     thread.join()
     assert codes == [0]
@@ -283,49 +273,39 @@ def test_the_package_gives_its_names_when_asked():
 # What comes from outside
 
 
-def test_names_do_not_reach_the_terminal_as_commands(capsys, tmp_path):
+def test_names_do_not_reach_the_terminal_as_commands(cli, capfd):
     evil = "\x1b[2Jx"
     rows = "".join(f"{i % 2 * 9 + i / 50},1,{evil}{i % 2}\n" for i in range(40))
-    path = tmp_path / f"{evil}.csv"
-    path.write_text(f"a,{evil}c,kind\n{rows}")
-    roles = ["--label-column", "kind", "--id", f"{evil}c"]
-    arguments = ["cluster", path, "-k", 2, *roles, "-o", tmp_path / f"{evil}l.csv"]
-    code, out, err = run(capsys, *arguments)
-    assert code == 0
-    assert "mostly" in out
-    assert (tmp_path / f"{evil}l.csv").read_text().startswith(f"{evil}c,label\n")
-    code, more, wrong = run(capsys, "cluster", path, "-k", 2, "--drop", evil)
-    assert code == 3
-    assert wrong.count("\n") == 1
-    code, facts, _ = run(capsys, *arguments, "--json")
+    Path(f"{evil}.csv").write_text(f"a,{evil}c,kind\n{rows}")
+    roles = f"cluster '{evil}.csv' -k 2 --label-column kind --id '{evil}c' -o '{evil}l.csv'"
+    code, *shown = cli(roles)
+    assert (code, "mostly" in shown[0]) == (0, True)
+    assert Path(f"{evil}l.csv").read_text().startswith(f"{evil}c,label\n")
+    code, *error = cli(f"cluster '{evil}.csv' -k 2 --drop '{evil}'")
+    assert (code, error[1].count("\n")) == (3, 1)
+    _, facts, _ = cli(f"{roles} --json")
     assert {c["mostly"][:-1] for c in json.loads(facts)["clusters"]} == {evil}
-    _, warned, said = run(capsys, "cluster", path, "-k", 2, "--drop", "kind")
-    assert "constant columns" in said
+    _, *constant = cli(f"cluster '{evil}.csv' -k 2 --drop kind")
+    assert "constant columns" in constant[1]
     with pytest.raises(SystemExit):
-        main(["cluster", "iris", "-k", "3", evil])
-    shown = out + err + more + wrong + facts + warned + said + capsys.readouterr().err
-    assert all(c.isprintable() or c == "\n" for c in shown)
+        cli(f"cluster iris -k 3 '{evil}'")
+    every = "".join([*shown, *error, facts, *constant, *capfd.readouterr()])
+    assert all(c.isprintable() or c == "\n" for c in every)
 
 
-def test_a_full_disk_in_convert(capsys, tmp_path):
+def test_a_full_disk_in_convert(refused):
     edges = np.random.RandomState(0).randint(0, 500, (2000, 2))
-    source = tmp_path / "h.hgr"
-    source.write_text(f"{len(edges)} 500\n" + "".join(f"{a + 1} {b + 1}\n" for a, b in edges))
+    Path("h.hgr").write_text(f"{len(edges)} 500\n" + "".join(f"{a + 1} {b + 1}\n" for a, b in edges))
     with full_disk():
-        code, out, err = run(capsys, "hypergraph", "convert", source, tmp_path / "h.json")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "File too large" in err
-    assert os.listdir(tmp_path) == ["h.hgr"]
+        error = refused("hypergraph convert h.hgr h.json")
+    assert (error[0], "File too large" in error) == ("1", True)
+    assert os.listdir() == ["h.hgr"]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
-def test_a_full_disk_leaves_the_old_file_and_no_other(capsys, tmp_path, suffix):
-    output = tmp_path / f"l{suffix}"
-    output.write_text("old")
+@pytest.mark.parametrize("name", ["l.csv", "l.npy", "l.parquet"])
+def test_a_full_disk_leaves_the_old_file_and_no_other(refused, tmp_path, name):
+    (tmp_path / name).write_text("old")
     with full_disk():
-        code, out, err = run(capsys, *IRIS, "-o", output)
-    assert (code, out) == (1, "")
-    assert err.startswith("biclique: error: ")
-    assert "Traceback" not in err
-    assert output.read_text() == "old"
-    assert os.listdir(tmp_path) == [output.name]
+        assert refused(f"{IRIS} -o {name}").startswith("1 ")
+    assert Path(name).read_text() == "old"
+    assert os.listdir() == [name]

@@ -59,6 +59,9 @@ examples:
   biclique cluster customers.csv -k select --save customers.skops
   biclique cluster rows.npy -k 10 --report rows.html
 """
+ADD = "add rows, or label it by a saved model (biclique predict)"
+FILL = "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
+"""Ways out if too few rows are left."""
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
 
@@ -251,16 +254,11 @@ def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[s
     X, kept = table.prepared(preparer)
     n_rows = int(kept.sum())
     if n_rows < 2:
-        few = ("no row", "only one row")[n_rows]
-        why, way = "", "add rows, or label it by a saved model (biclique predict)"
-        if n_rows < len(kept):
-            why = " without missing values"
-            way = "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
-        raise DataError(f"{name}: {few}{why}; a table needs at least 2 rows to be clustered: {way}.")
+        gaps = n_rows < len(kept)
+        few = ("no row", "only one row")[n_rows] + " without missing values" * gaps
+        raise DataError(f"{name}: {few}; a table needs at least 2 rows to be clustered: {FILL if gaps else ADD}.")
     classes = None if label is None else texts_of(table.column(label)[kept])
-    weights = None
-    if options.weight is not None:
-        weights = table.weights(weights_of(table.column(options.weight), kept, name), X)
+    weights = None if options.weight is None else weights_of(table.column(options.weight), kept, name)
     return Prepared(table, ids, preparer, X, kept, classes, weights)
 
 

@@ -19,9 +19,8 @@ from biclique._typing import Array, FloatArray, IntArray
 from biclique.datasets.paper import SHIPPED, load_shipped
 from biclique.exceptions import Argument, BicliqueError, TableError, optional, printable
 from biclique.runtime.memory import free_memory
-from biclique.tables.atomic_files import files
 from biclique.tables.frames import as_frame, pandas
-from biclique.tables.preparer import TablePreparer, as_partitions
+from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import COPIES, find_format, open_lazily, read_frame, settle, size_of
 from biclique.tables.text_form import TextForm
 
@@ -58,7 +57,7 @@ class OpenedTable:
     @property
     def notes(self) -> Sequence[str]:
         """What may have been meant otherwise, such as a first line of numbers that could be names."""
-        return tuple(getattr(self.frame, "attrs", {}).get("notes", ()))
+        return tuple(self.frame.attrs.get("notes", ()))
 
     def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
         """Fit the preparer; the rows as numbers, and which rows of the table these are."""
@@ -73,10 +72,6 @@ class OpenedTable:
     def column(self, name: str) -> Any:
         """A column as a pandas series."""
         return self.frame[name].compute() if self.streamed else self.frame[name]
-
-    def weights(self, values: FloatArray, X: Any) -> Any:
-        """One number for each row of X, as ``fit`` takes them."""
-        return optional("dask.array", DASK).from_array(values, chunks=(X.chunks[0],)) if self.streamed else values
 
     def pieces(self, *, as_written: bool = False) -> Iterator[Any]:
         """The rows as pandas frames."""
@@ -112,7 +107,7 @@ class Prepared:
     X: Array  # (rows that are kept, prepared columns)
     kept: NDArray[np.bool_]  # (rows of the table,)
     classes: list[str] | None  # of the rows that are kept
-    weights: Array | None  # of the rows that are kept
+    weights: FloatArray | None  # of the rows that are kept
 
 
 def _kept(part: Any, preparer: TablePreparer) -> NDArray[np.bool_]:
@@ -174,14 +169,14 @@ def _files(pattern: str) -> list[str]:
 
 
 def _open_lazily(paths: Sequence[str], form: TextForm, texts: Collection[str], append: bool) -> OpenedTable:
-    parts = [as_partitions(open_lazily(path, form, texts=texts)) for path in paths]
+    parts = [open_lazily(path, form, texts=texts) for path in paths]
     for path, part in zip(paths, parts, strict=True):
         if list(part.columns) != list(parts[0].columns):
             raise TableError(f"{printable(path)}: has other columns than {printable(paths[0])}; take them apart.")
     frame = as_written = parts[0]
     if len(parts) > 1:
         frame = as_written = optional("dask.dataframe", DASK).concat(parts)
-        frame.attrs = {"notes": getattr(parts[0], "attrs", {}).get("notes", ())}
+        frame.attrs = parts[0].attrs
     kind = find_format(paths[0])
     if append and len(paths) == 1 and kind is not None and kind.is_text:
         as_written = open_lazily(paths[0], form, texts=list(frame.columns))
@@ -198,16 +193,14 @@ def table_file(name: str) -> Iterator[str]:
     if stream is None or sys.stdin.isatty():
         raise TableError(f"{INPUT}: there is no table in it: send one, as in biclique cluster - -k 3 < table.csv.")
     beginning = stream.read(4)
-    path = files.name(Path(tempfile.gettempdir()), BEGINNINGS.get(beginning, ".csv"))
-    try:
-        path.touch(0o600, exist_ok=False)
+    with tempfile.TemporaryDirectory(prefix=".biclique-") as folder:
+        path = Path(folder) / f"table{BEGINNINGS.get(beginning, '.csv')}"
         with path.open("wb") as file:
             file.write(beginning)
             shutil.copyfileobj(stream, file)
-        yield str(path)
-    except BicliqueError as error:
-        words = [part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args]
-        error.args = tuple(words)
-        raise
-    finally:
-        files.remove(path)
+        try:
+            yield str(path)
+        except BicliqueError as error:
+            words = [part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args]
+            error.args = tuple(words)
+            raise
