@@ -85,7 +85,8 @@ def test_exact_search_of_more_rows(kind, d):
     np.testing.assert_allclose(gap, np.sort(truth, axis=1)[:, :11], rtol=1e-12)
 
 
-def test_leading_directions_do_not_change_the_answer():
+def test_leading_directions_do_not_change_the_answer(monkeypatch):
+    monkeypatch.setattr(pairs, "DIRECTED_ROWS", 1000)
     random = np.random.default_rng(0)
     X = (random.normal(size=(1500, 6)) @ random.normal(size=(6, 80)) + 0.05 * random.normal(size=(1500, 80))) * 1e-30
     search, own = PairSearch(X), np.arange(1500)
@@ -94,6 +95,48 @@ def test_leading_directions_do_not_change_the_answer():
     search._rough = Bounds(X, np.float64)
     for found, again in zip((gap, near), search.nearest(X, own, 9), strict=True):
         np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "count"), [(64, 1), (64, 9), (64, 64), (512, 3), (4096, 8), (4096, 100), (4160, 8)])
+def test_a_tournament_finds_the_smallest(n, count, dtype):
+    values = np.random.default_rng(n + count).normal(size=(n, 50), loc=2.0).astype(dtype)
+    low, high, places = pairs.smallest(values, count)
+    truth = np.maximum(np.sort(values, axis=0)[:count].T, 0)
+    assert (low <= truth).all()
+    assert (truth <= high).all()
+    np.testing.assert_allclose(high, low, rtol=1e-3 if dtype == np.float32 else 1e-12, atol=1e-40)
+    found = np.maximum(np.take_along_axis(values.T, places, axis=1), 0)
+    assert (low <= found).all()
+    assert (found <= high).all()
+    assert all(len(set(own)) == count for own in places)
+
+
+@pytest.mark.parametrize("kind", ["tree", "brute"])
+@pytest.mark.parametrize("name", [*DATA, "sparse", "more", "mixed scales"])
+@pytest.mark.parametrize("k", [1, 7])
+def test_sets_of_nearest_rows_are_certain_only_if_they_are(name, kind, k):
+    random = np.random.default_rng(0)
+    more = {
+        "sparse": sparse.csr_array(np.where(random.random((90, 20)) < 0.3, random.random((90, 20)), 0.0)),
+        "more": random.normal(size=(3000, 5)),
+        "mixed scales": np.concatenate([random.normal(size=(80, 3)), 1e6 * random.normal(size=(3, 3))]),
+    }
+    X = more[name] if name in more else DATA[name]
+    if kind == "tree" and sparse.issparse(X):
+        return
+    k, whole = min(k, X.shape[0]), X.toarray() if sparse.issparse(X) else X.astype(float)
+    Y = whole[:60] + 0.1 * random.normal(size=(min(60, len(whole)), X.shape[1]))
+    Y[::9] = whole[: len(Y[::9])]
+    near, certain = index_of(X, kind).nearest_set(sparse.csr_array(Y) if sparse.issparse(X) else Y, k, 1e-9, 1e-8)
+    assert near.shape == (len(Y), k)
+    if name in ("plain", "wide", "more", "sparse"):
+        assert certain.mean() > 0.95
+    gaps = cdist(Y, whole)
+    for i in np.flatnonzero(certain):
+        own = np.isin(np.arange(len(whole)), near[i])
+        assert own.sum() == k
+        assert gaps[i, ~own].min(initial=np.inf) > gaps[i, own].max() * (1 + 1e-9) + 1e-8
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
@@ -176,7 +219,8 @@ def test_approximate_search_of_few_rows():
 def test_the_rule_for_auto(monkeypatch):
     assert NeighborIndex(rows(60, 2)).search_ == "tree"
     assert NeighborIndex(rows(60, 40)).search_ == "brute"
-    assert uses_tree(1000, 3)
+    assert [uses_tree(n, 3) for n in (1000, 4000, 10**6)] == [False, True, True]
+    assert not uses_tree(10**6, 17)
     assert exact_seconds(70_000, 784) < EXACT_SECONDS < exact_seconds(10**6, 50)
     monkeypatch.setattr("biclique.neighbors.index.EXACT_SECONDS", 0.0)
     monkeypatch.setattr("biclique.neighbors.index.find_spec", lambda name: None)

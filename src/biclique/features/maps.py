@@ -55,6 +55,8 @@ class FeatureMap(ABC):
     """The landmarks, if there are any."""
     is_sparse: bool = False
     """Whether columns are a CSR matrix on the host, wherever the rows lie."""
+    sparse_rows: int = 2**14
+    """Rows whose sparse columns are computed at once."""
     n_negative: int = 0
     """Eigenvalues of κ of the landmarks that are negative by more than rounding, and were left out."""
     lowest: float = 0.0
@@ -370,9 +372,6 @@ BLOCK_ENTRIES = 2**17
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
 
-SPARSE_ROWS = 2**14
-"""Rows whose sparse columns are computed at once."""
-
 PRECISE_SIZE = 128
 """Matrices of at most so many columns are products in float64 on the host: blocks of rows do not change these."""
 
@@ -389,7 +388,7 @@ GROUPS = 8
 def block_starts(feature_map: FeatureMap, X: Rows) -> range:
     """Where blocks of rows begin: by the sizes alone, never by the number of threads."""
     if feature_map.is_sparse:
-        return range(0, X.shape[0], SPARSE_ROWS if on_host(X) else DEVICE_ENTRIES // 64)
+        return range(0, X.shape[0], feature_map.sparse_rows if on_host(X) else DEVICE_ENTRIES // 64)
     entries = BLOCK_ENTRIES if on_host(X) else DEVICE_ENTRIES
     return range(0, X.shape[0], max(entries // feature_map.size, LEAST_ROWS))
 

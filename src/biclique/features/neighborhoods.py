@@ -24,7 +24,8 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.features.maps import FeatureMap
 from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import squared_norms
-from biclique.neighbors.index import NeighborIndex
+from biclique.neighbors.index import NeighborIndex, nearest_row
+from biclique.neighbors.pairs import unit_scale
 from biclique.runtime.namespace import (
     as_dtype,
     float64,
@@ -64,9 +65,6 @@ MOST_TIED = 4
 METRICS = ("euclidean", "cosine", "gower")
 """What ``kernel_params={"metric": …}`` may be."""
 
-SPARE = 8
-"""Landmarks beyond those asked for that a device finds in float32: the nearest in float64 are among them."""
-
 
 class NeighborhoodMap(FeatureMap):
     """φ(x) with √w_z at the landmarks z of N(x): a sparse matrix of r entries a row, or more where distances tie.
@@ -104,13 +102,34 @@ class NeighborhoodMap(FeatureMap):
     def columns(self, X: Rows) -> Any:
         """φ(x) of every row, a CSR matrix (m, p) on the host."""
         near, member = self.members(X)
+        near = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
+        member = near < self.size
         ends = np.append(0, np.cumsum(member.sum(axis=1)))
-        found = sparse.csr_array((self._entries[near[member]], near[member], ends), shape=(X.shape[0], self.size))
-        found.sort_indices()
-        return found
+        return sparse.csr_array((self._entries[near[member]], near[member], ends), shape=(X.shape[0], self.size))
 
     def members(self, X: Rows) -> tuple[IntArray, np.ndarray]:
         """Numbers of the nearest landmarks of every row, (m, c), and which of them are in N(x)."""
+        near, certain = self._nearest_set(X)
+        member = np.ones(near.shape, dtype=bool)
+        unsure = np.flatnonzero(~certain)
+        if len(unsure):
+            found, own = self._members_by_distance(rows_on_host(X, unsure))
+            more = ((0, 0), (0, found.shape[1] - near.shape[1]))
+            near, member = np.pad(near, more), np.pad(member, more)
+            near[unsure], member[unsure] = found, own
+        return near, member
+
+    def _nearest_set(self, X: Rows) -> tuple[IntArray, np.ndarray]:
+        """The r nearest landmarks of every row in any order, (m, r), and for which rows it is certain that no more tie."""
+        r = self.n_neighbors
+        if isinstance(self.metric, Gower):
+            return np.zeros((X.shape[0], r), dtype=np.intp), np.zeros(X.shape[0], dtype=bool)
+        if not on_host(X):
+            return self._nearest_set_on_device(X, r)
+        return self._searched().nearest_set(self._rows(X), r, TIE, self._rounding(X))
+
+    def _members_by_distance(self, X: Rows) -> tuple[IntArray, np.ndarray]:
+        """The same from distances in float64."""
         r, most = self.n_neighbors, min(MOST_TIED * self.n_neighbors, self.size)
         gap, near = self._nearest(X, min(r + 1, most))
         member = gap <= self._reach(X, gap)
@@ -119,14 +138,17 @@ class NeighborhoodMap(FeatureMap):
             return near, member
         more = ((0, 0), (0, most - near.shape[1]))
         near, member = np.pad(near, more), np.pad(member, more)
-        near[tied], member[tied] = self._tied_members(rows_on_host(X, tied), most)
+        near[tied], member[tied] = self._tied_members(X[tied], most)
         return near, member
 
     def _reach(self, X: Rows, gap: FloatArray) -> FloatArray:
         """The distance up to which landmarks are members: that of the r-th, up to ties and the rounding of the rows."""
+        return gap[:, self.n_neighbors - 1 : self.n_neighbors] * (1 + TIE) + self._rounding(X)
+
+    def _rounding(self, X: Rows) -> float:
+        """How far the rounding of rows and landmarks may move a distance."""
         dtype = np.result_type(X.dtype, np.float32) if on_host(X) else X.dtype
-        rounding = 4 * float(namespace(X).finfo(dtype).eps) * self._largest
-        return gap[:, self.n_neighbors - 1 : self.n_neighbors] * (1 + TIE) + rounding
+        return 4 * float(namespace(X).finfo(dtype).eps) * self._largest
 
     def _tied_members(self, X: Rows, most: int) -> tuple[IntArray, np.ndarray]:
         """The same for rows with ties at the r-th place: the nearer landmarks, then the tied ones by number."""
@@ -151,46 +173,37 @@ class NeighborhoodMap(FeatureMap):
 
     def _nearest(self, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
         """Distances, ascending, and numbers of the nearest landmarks, by (distance, number), (m, count)."""
-        if not on_host(X):
-            return self._nearest_on_device(X, count)
         if isinstance(self.metric, Gower):
             return self.metric.nearest(X, self.landmarks, count)
-        return self._searched().query(normalize(X) if self.metric == "cosine" else X, count)
+        return self._searched().query(self._rows(X), count)
+
+    def _rows(self, X: Rows) -> Rows:
+        return normalize(X) if self.metric == "cosine" else X
 
     def _searched(self) -> NeighborIndex:
         if self._index is None:
             self._index = NeighborIndex(self.landmarks, search="exact", n_jobs=1)
         return self._index
 
-    def _nearest_on_device(self, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
-        """The same for a tensor: one product and the nearest of it in float32, measured again in float64.
-
-        A row for which rounding may hide a nearer landmark is searched on the host.
-        """
+    def _nearest_set_on_device(self, X: Rows, r: int) -> tuple[IntArray, np.ndarray]:
+        """The same for a tensor, by bounds in float32 as those of ``neighbors/pairs.py``."""
+        if r == self.size:
+            return np.tile(np.arange(r), (X.shape[0], 1)), np.ones(X.shape[0], dtype=bool)
         torch = namespace(X)
-        near = min(count + SPARE, self.size)
         Z = np.asarray(self.landmarks, dtype=np.float64)
         offset = Z.mean(axis=0)
-        scale = float(2.0 ** -np.ceil(np.log2(np.abs(Z - offset).max() or 1.0)))  # so that float32 cannot overflow
+        scale = unit_scale(Z, offset)
         given = unit_rows(float64(X)) if self.metric == "cosine" else float64(X)
         rows, landmarks = (given - moved(offset, X)) * scale, moved((Z - offset) * scale, X)
-        squares, own = (landmarks * landmarks).sum(1), (rows * rows).sum(1)
+        slack = 4 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(Z.shape[1]))
+        own, squares = (as_dtype((1 - slack) * (one * one).sum(1), np.float32) for one in (rows, landmarks))
         with full_float32(torch):
-            left, right = as_dtype(rows, np.float32), as_dtype(landmarks, np.float32)
-            bounds = as_dtype(squares, np.float32) - 2 * (left @ right.T)
-        found, places = torch.topk(bounds, near, dim=1, largest=False)
-        places = torch.sort(places, dim=1).values
-        gap = torch.stack([((rows - landmarks[places[:, j]]) ** 2).sum(1) for j in range(near)], dim=1)
-        gap, order = torch.sort(gap, dim=1, stable=True)
-        places = torch.gather(places, 1, order)[:, :count]
-        rounding = 8 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(Z.shape[1])) * (own + squares.max())
-        unsure = found[:, -1] + own - rounding <= gap[:, count - 1] * (1 + 2 * TIE)
-        gaps, nears = to_host(torch.sqrt(gap[:, :count])) / scale, to_host(places)
-        if near < self.size:
-            again = np.flatnonzero(to_host(unsure))
-            if len(again):
-                gaps[again], nears[again] = self._nearest(rows_on_host(X, again), count)
-        return gaps, nears
+            inner = as_dtype(rows, np.float32) @ as_dtype(landmarks, np.float32).T
+        low, near = torch.topk(squares + own[:, None] - 2 * inner, r + 1, dim=1, largest=False)
+        low = torch.clip(float64(low), 0.0, None)
+        high = (low + 8 * slack * float64(own)[:, None]) / (1 - 4 * slack)
+        apart = torch.sqrt(low[:, r]) - torch.sqrt(high[:, r - 1]) * (1 + TIE)
+        return to_host(near[:, :r]), to_host(apart > self._rounding(X) * scale)
 
 
 def edge_weights(radii: FloatArray) -> FloatArray:
@@ -209,12 +222,14 @@ def joined_components(incidence: Any) -> IntArray:
     Two columns are connected if a row has both. Components are numbered by their first column, so that the order of
     rows does not matter.
     """
-    n, p = incidence.shape
-    ends = incidence.tocoo()
-    both = sparse.coo_array((np.ones(len(ends.row), dtype=np.int8), (ends.col, p + ends.row)), shape=(n + p,) * 2)
-    found = connected_components(both, directed=False)[1][:p]
+    incidence = sparse.csr_array(incidence)
+    p, counts = incidence.shape[1], np.diff(incidence.indptr)
+    filled = counts > 0
+    first = np.repeat(incidence.indices[incidence.indptr[:-1][filled]], counts[filled])
+    edges = sparse.coo_array((np.ones(len(first), dtype=np.int8), (first, incidence.indices)), shape=(p, p))
+    found = connected_components(edges, directed=False)[1]
     used = np.zeros(p, dtype=bool)
-    used[ends.col] = True
+    used[incidence.indices] = True
     out = np.full(p, -1)
     out[used] = np.unique(found[used], return_inverse=True)[1]
     return out
@@ -237,7 +252,7 @@ def choose_landmarks(
     if are_rows:
         return landmarks
     for _ in range(LLOYD_STEPS):
-        nearest = NeighborIndex(landmarks, search="exact", n_jobs=n_jobs).query(rows, 1)[1][:, 0]
+        nearest = nearest_row(None, rows, landmarks, n_jobs)
         of_centres = sparse.csr_array((weights, (nearest, np.arange(n))), shape=(len(landmarks), n))
         volume = np.bincount(nearest, weights, len(landmarks))
         filled = volume > 0
@@ -255,7 +270,9 @@ def canonical_order(rows: Rows) -> IntArray:
         squares = squared_norms(rows)
         filled = np.empty((len(squares), 0))
     else:
-        filled = np.nan_to_num(np.asarray(rows, dtype=np.float64))
+        filled = np.asarray(rows, dtype=np.float64)
+        if not np.isfinite(filled).all():
+            filled = np.nan_to_num(filled)
         away = filled - filled.mean(axis=0)
         squares = np.einsum("ij,ij->i", away, away)
     keys = np.round(squares / (float(squares.max(initial=0.0)) or 1.0), 9)

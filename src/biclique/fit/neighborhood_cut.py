@@ -40,11 +40,11 @@ from biclique.gram.sparse import SparseGram
 from biclique.kernels.gower import Columns, Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Vertices, distinct_rows
+from biclique.rows.array import ArrayRows, Block, Found, Pool, RowSource, Sum, Vertices, distinct_rows
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import float64, on_host
-from biclique.runtime.threads import run_panels
+from biclique.runtime.namespace import PIECE_ROWS, float64, on_host
+from biclique.runtime.threads import one_thread, run_panels
 from biclique.spectral.components import parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
@@ -61,12 +61,34 @@ class KeptMap(FeatureMap):
     """φ(x) of rows that are φ(x) already: those of rows in memory are found once."""
 
     exact = is_sparse = True
+    sparse_rows = 2**16
 
     def __init__(self, size: int) -> None:
         self.size, self.dtype = size, np.dtype(np.float64)
 
     def columns(self, X: Rows) -> Any:
         return X
+
+
+class KeptRows(ArrayRows):
+    """φ(x) of all rows: threads work on one block if rows are summed, and on many if every row gets something."""
+
+    def __init__(self, phi: sparse.csr_array, weights: FloatArray, n_jobs: int | None) -> None:
+        super().__init__(phi, weights)
+        self.n_jobs = n_jobs
+
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
+        progress.say(f"pass over the rows for the {what}")
+        return function(Block(self.X, self.weights))
+
+    def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
+        progress.say(f"pass over the rows for the {what}")
+
+        def of_piece(place: slice) -> Found:
+            with one_thread():
+                return function(Block(self.X[place], self.weights[place], place.start))
+
+        return run_panels(of_piece, self.n_rows, PIECE_ROWS, n_jobs=self.n_jobs)
 
 
 @dataclass
@@ -210,7 +232,7 @@ def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, 
     jobs = n_jobs if on_host(X) else 1
     blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=jobs, tick=tick)
     weights = np.ones(X.shape[0]) if source.weights is None else source.weights
-    return ArrayRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights)
+    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, n_jobs)
 
 
 # Passes

@@ -16,12 +16,21 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, optional
 from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import Kernel, middle
-from biclique.neighbors.pairs import CLOSE, Pairs, PairSearch, distances, unit_scale, within_radius
+from biclique.neighbors.pairs import (
+    CLOSE,
+    PANEL_ROWS,
+    VALUES,
+    Pairs,
+    PairSearch,
+    distances,
+    unit_scale,
+    within_radius,
+)
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import Tick, count_threads, run_panels
 
-TREE_COLUMNS = 12
-"""Columns up to which the k-d tree beats brute force even without clusters (from 2·10⁵ rows on: up to 16)."""
+TREE_COLUMNS = 16
+"""Columns beyond which a k-d tree looks at nearly all rows."""
 
 EXACT_SECONDS = 30.0
 """Estimated time, on two cores, up to which ``"auto"`` searches exactly."""
@@ -56,13 +65,17 @@ def exact_seconds(n: int, d: int) -> float:
 
 
 def uses_tree(n: int, d: int) -> bool:
-    """Whether the exact search of n dense rows in d columns takes the k-d tree."""
-    return d <= (TREE_COLUMNS if n < 200_000 else 16)
+    """Whether the exact search of n dense rows in d columns takes the k-d tree: it looks at some 1.4^d of them.
+
+    Measured on one core, µs for a row with its 8 nearest of 4,000 (``benchmarks/neighbors.py``): in 2 columns tree 1.0,
+    tournament 2.6; in 4 columns 2.6 and 2.7; in 16 columns 30 and 3.3, scikit-learn's ArgKmin 11, faiss' flat index 5.
+    """
+    return d <= max(2, min(2 * np.log2(max(n, 1)) - 20.5, TREE_COLUMNS))
 
 
 def search_bytes(n: int, d: int, n_jobs: int | None) -> int:
     """Memory of the search among n dense rows: they themselves in float32 and float64, and every worker's panel."""
-    return 12 * n * (d + 2) + 12 * n * int(np.clip(2**24 // n, 32, 512)) * count_threads(n_jobs)
+    return 12 * n * (d + 2) + 12 * n * int(np.clip(VALUES // n, 32, PANEL_ROWS)) * count_threads(n_jobs)
 
 
 class NeighborIndex:
@@ -120,6 +133,26 @@ class NeighborIndex:
         step = searcher.step or max(PIECE // (k + 1), 1)
         run_panels(search, rows.shape[0], step, n_jobs=self.n_jobs, tick=tick)
         return gap, near
+
+    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
+        """Numbers of the k nearest rows in any order, (n_new, k), and for which rows of Y these are certain.
+
+        They are if every other row is farther than the k-th by more than a share ``tie`` of its distance and by more
+        than ``rounding``. That needs no distances, so it takes less time than ``query``. ``n_jobs`` is not used.
+        """
+        Y = self.like_rows(Y)
+        near, certain = np.empty((Y.shape[0], k), dtype=np.intp), np.ones(Y.shape[0], dtype=bool)
+        if k >= self.n:
+            near[:] = np.arange(k)
+            return near, certain
+        searcher = self._searcher()
+        if isinstance(searcher, LinkSearch):
+            raise TypeError("an approximate search is certain of nothing")
+        step = searcher.step or max(PIECE // (k + 1), 1)
+        for top in range(0, Y.shape[0], step):
+            piece = slice(top, top + step)
+            near[piece], certain[piece] = searcher.nearest_set(Y[piece], k, tie, rounding)
+        return near, certain
 
     def within(self, Y: Rows, k: int, radii: FloatArray) -> Pairs:
         """All pairs with |y_i − x_j| ≤ r_j, up to rounding: rows of Y ascending, rows of X.
@@ -214,6 +247,12 @@ class TreeSearch:
                 again = None if own is None else own[part]
                 gap[part, :k], near[part, :k] = self.nearest(Y[part], again, k, 4 * most)
         return gap[:, :k], near[:, :k]
+
+
+    def nearest_set(self, Y: FloatArray, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
+        """As ``NeighborIndex.nearest_set``."""
+        gap, near = self.tree.query(Y, np.arange(1, k + 2), workers=1)
+        return near[:, :k], gap[:, k] > gap[:, k - 1] * (1 + tie) + rounding
 
 
 class LinkSearch:

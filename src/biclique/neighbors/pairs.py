@@ -1,4 +1,8 @@
-"""Nearest rows in many columns: a matrix product bounds all pairs from below, the few that are left are measured."""
+"""Nearest rows in many columns: a matrix product bounds all pairs from below, the few that are left are measured.
+
+The smallest bounds of a row are found by a tournament, because the k smallest of n numbers lie in those k groups whose
+minima are smallest. Nearly all of its work is minima of whole arrays, while a panel of bounds is in the cache.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +25,23 @@ SHORT = 3
 WIDEST = 2048
 """Columns up to which the leading directions are looked for."""
 
-FOLD = 8
-"""A bound on the k-th smallest value looks at no fewer than this many times k minima."""
+DIRECTED_ROWS = 2**11
+"""Rows from which leading directions are looked for: among fewer, whole bounds are quicker."""
+
+FAN = 8
+"""Numbers in one group of a tournament."""
+
+SPARE = 4
+"""Bounds beyond the k smallest that are looked at: the last of them is nearly always above the k-th distance."""
+
+SPARE_DIRECTED = 48
+"""The same for bounds along leading directions, which lie farther below the distances."""
 
 VALUES = 2**24
 """Bounds of one panel: 64 MiB in float32 for each worker (128 MiB at a million rows)."""
+
+PANEL_ROWS = 256
+"""Most rows of one panel: beside some thousand rows, their bounds stay in a core's cache."""
 
 DIFFERENCES = 2**18
 """Float64 values of differences in memory at a time."""
@@ -71,7 +87,7 @@ def distances(X: Rows, Y: Rows, first: IntArray, second: IntArray) -> FloatArray
 def leading_directions(X: FloatArray) -> FloatArray | None:
     """Orthonormal columns, (d, p), that hold ENERGY of the variance of a sample; None unless p ≤ d/3."""
     n, d = X.shape
-    if not 32 <= d <= WIDEST or n <= 8 * d:
+    if not 32 <= d <= WIDEST or n < DIRECTED_ROWS:
         return None
     with single_threaded_blas():
         values, vectors = np.linalg.eigh(np.cov(X[:: max(n // 5000, 1)].T, dtype=np.float64))
@@ -93,7 +109,7 @@ class Bounds:
     What the p directions leave of a row is kept as one more coordinate, its length: as ||a| − |b|| ≤ |a − b|,
     shortened rows are no farther apart than whole ones. ε covers rounding; s, a power of two, brings the
     coordinates below 1, so that float32 does not overflow. The squares are two more coordinates, so that a bound
-    is one inner product: of (−2y, 1, |y|²) and (x, |x|², 1).
+    is one inner product: of (−2x, 1, |x|²) and (y, |y|², 1).
     """
 
     def __init__(self, X: Rows, dtype: DTypeLike, directions: FloatArray | None = None) -> None:
@@ -103,34 +119,50 @@ class Bounds:
         self.scale = unit_scale(X, self.offset)
         self.slack = 4 * float(np.finfo(self.dtype).eps) * (4 + np.sqrt(X.shape[1]))
         rows, squares = self._prepared(X)
-        self._right = _beside(rows, squares, np.ones_like(squares)).T
+        self._left = _beside(-2 * rows, np.ones_like(squares), squares)
         self._largest = float(squares.max(initial=0.0))
         self._scratch = threading.local()
 
     def rounding(self, Y: Rows) -> FloatArray:
-        """How far the bounds of each row of Y can be below the truth, (n_new, 1)."""
-        return np.asarray(2 * self.slack * (self._prepared(Y)[1] + self._largest))[:, None]
+        """How far the bounds of each row of Y can be below the truth, (n_new,)."""
+        return np.asarray(2 * self.slack * (self._prepared(Y)[1] + self._largest))
 
     def squared(self, radii: FloatArray) -> FloatArray:
         """What bounds of pairs at these distances do not exceed."""
         limit = (radii * self.scale) ** 2 * (1 + 1e-6) + np.finfo(self.dtype).tiny
         return np.asarray(limit, dtype=self.dtype)
 
-    def of(self, Y: Rows) -> FloatArray | None:
-        """The bounds of rows Y against every row of X, (n_new, n); None if Y is too far out for the precision.
+    def of(self, Y: Rows) -> FloatArray:
+        """The bounds of every row of X against rows Y, (n, n_new); not finite if Y is too far out for the precision."""
+        return self._filled(*self._prepared(Y))[: self._left.shape[0]]
+
+    def nearest(self, Y: Rows, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        """For the ``count`` smallest bounds: the distances lie between (n_new, count) each, ascending; numbers of rows.
+
+        What has no bound among these is no nearer than the last of the lower distances. Bounds along some directions
+        say nothing on how far a row is at most.
+        """
+        rows, squares = self._prepared(Y)
+        low, high, near = smallest(self._filled(rows, squares), count)
+        # |x|² ≤ 2|y|² + 2|x − y|², so that ε(|x|² + |y|²) is not more than ε(3|y|² + 2|x − y|²).
+        high = (high.astype(np.float64) + 8 * self.slack * squares[:, None]) / (1 - 4 * self.slack)
+        return np.sqrt(low.astype(np.float64)) / self.scale, np.sqrt(high) / self.scale, near
+
+    def _filled(self, rows: Rows, squares: FloatArray) -> FloatArray:
+        """The bounds, and infinity below them up to whole groups of a tournament.
 
         They are written over by the next call of the same thread: fresh pages take longer than the product.
         """
-        rows, squares = self._prepared(Y)
-        if not np.isfinite(squares).all():
-            return None
-        left = _beside(-2 * rows, np.ones_like(squares), squares)
-        if sparse.issparse(left):
-            return dense_product(left, self._right)
-        room = getattr(self._scratch, "room", None)
-        if room is None or len(room) < len(left):
-            room = self._scratch.room = np.empty((len(left), self._right.shape[1]), dtype=self.dtype)
-        return np.matmul(left, self._right, out=room[: len(left)])
+        n, shape = self._left.shape[0], (-(-self._left.shape[0] // FAN**2) * FAN**2, rows.shape[0])
+        right = _beside(rows, squares, np.ones_like(squares)).T
+        room: FloatArray | None = getattr(self._scratch, "room", None)
+        if room is None or room.shape != shape:
+            room = self._scratch.room = np.full(shape, np.inf, dtype=self.dtype)
+        if sparse.issparse(right):
+            room[:n] = dense_product(self._left, right)
+        else:
+            np.matmul(self._left, right, out=room[:n])
+        return room
 
     def _prepared(self, X: Rows) -> tuple[Rows, FloatArray]:
         """Rows, moved, scaled and shortened, and (1 − ε) times the squares of their lengths."""
@@ -160,12 +192,12 @@ class PairSearch:
     """The nearest rows among all pairs.
 
     A panel of rows is bounded in float32, along the leading directions if a third of them holds most of the variance.
-    If that leaves too many pairs, it is bounded in float64. Both give the same answer.
+    Rows for which that leaves too many pairs are bounded in float64. Both give the same answer.
     """
 
     def __init__(self, X: Rows) -> None:
         self.X = X
-        self.step = int(np.clip(VALUES // X.shape[0], 32, 512))
+        self.step = int(np.clip(VALUES // X.shape[0], 32, PANEL_ROWS))
         self._rough = Bounds(X, np.float64) if sparse.issparse(X) else Bounds(X, np.float32, leading_directions(X))
         self._fine: Bounds | None = None
         self._lock = threading.Lock()
@@ -175,59 +207,68 @@ class PairSearch:
 
         ``own`` are the numbers in X of the rows of Y, if these are rows of X: each then comes first.
         """
-        first, second = self._rough_pairs(Y, k) or self._fine_pairs(Y, own, k)
-        gap = distances(self.X, Y, first, second)
-        keys = gap if own is None else np.where(second == own[first], -1.0, gap)
-        order = np.lexsort((second, keys, first))
-        starts = np.searchsorted(first, np.arange(Y.shape[0]))
-        pick = order[starts[:, None] + np.arange(k)]
-        return gap[pick], second[pick]
+        spare = SPARE if self._rough.directions is None else SPARE_DIRECTED
+        low, _, near = self._rough.nearest(Y, min(k + spare, self.X.shape[0]))
+        gap = np.full(near.shape, np.inf)
+        measured = np.zeros(near.shape, dtype=bool)
+        measured[:, :k] = True
+        self._measure(gap, Y, near, measured)
+        self._measure(gap, Y, near, ~measured & (low <= gap[:, :k].max(axis=1, keepdims=True)))
+        keys = gap if own is None else np.where(near == own[:, None], -1.0, gap)
+        order = np.lexsort((near, keys), axis=-1)[:, :k]
+        gap, near = np.take_along_axis(gap, order, axis=1), np.take_along_axis(near, order, axis=1)
+        unsure = np.flatnonzero(~(low[:, -1] > gap[:, -1])) if low.shape[1] < self.X.shape[0] else []
+        if len(unsure):
+            gap[unsure], near[unsure] = self._nearest_of_many(Y[unsure], None if own is None else own[unsure], k)
+        return gap, near
 
-    def _rough_pairs(self, Y: Rows, k: int) -> Pairs | None:
-        """Pairs, among them the k nearest rows with all ties; None if they are too many.
+    def _measure(self, gap: FloatArray, Y: Rows, near: IntArray, chosen: np.ndarray) -> None:
+        first, place = np.nonzero(chosen)
+        gap[first, place] = distances(self.X, Y, first, near[first, place])
 
-        First any k or more close rows, which tell how far the k nearest can be; then all that may be as near.
-        """
-        bounds = self._rough.of(Y)
-        if bounds is None:
-            return None
-        close = self._at_most(bounds, kth_smallest(bounds, k)[:, None], k)
-        if close is None:
-            return None
-        gap = distances(self.X, Y, *close)
-        starts = np.searchsorted(close[0], np.arange(Y.shape[0]))
-        kth = gap[np.lexsort((gap, close[0]))[starts + k - 1]]
-        return self._at_most(bounds, self._rough.squared(kth)[:, None], k)
+    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
+        """As ``NeighborIndex.nearest_set``: the bounds tell nearly always."""
+        if self._rough.directions is None:
+            low, high, near = self._rough.nearest(Y, k + 1)
+            return near[:, :k], low[:, k] > high[:, k - 1] * (1 + tie) + rounding
+        gap, near = self.nearest(Y, None, k + 1)
+        return near[:, :k], gap[:, k] > gap[:, k - 1] * (1 + tie) + rounding
 
-    def _fine_pairs(self, Y: Rows, own: IntArray | None, k: int) -> Pairs:
+    def _nearest_of_many(self, Y: Rows, own: IntArray | None, k: int) -> tuple[FloatArray, IntArray]:
         """The same in float64. Of many rows that are as near as the k-th to ten digits, the first k by number."""
         level = self._precise()
-        bounds = np.asarray(level.of(Y))
+        bounds = np.ascontiguousarray(level.of(Y).T)
         if own is not None:
             bounds[np.arange(len(own)), own] = -np.inf
-        band = 2 * level.rounding(Y)
+        band = 2 * level.rounding(Y)[:, None]
         kth = np.partition(bounds, k - 1, axis=1)[:, k - 1 : k]
         mask = bounds <= kth + band
         crowded = np.flatnonzero((np.count_nonzero(mask, axis=1) > 8 * k + 64) & (band <= TIED * kth).ravel())
         tied = mask[crowded] & (bounds[crowded] >= (kth - band)[crowded])
         mask[crowded] &= ~tied | (np.cumsum(tied, axis=1) <= k)
-        return np.divmod(np.flatnonzero(mask), mask.shape[1])
+        first, second = np.divmod(np.flatnonzero(mask), mask.shape[1])
+        gap = distances(self.X, Y, first, second)
+        keys = gap if own is None else np.where(second == own[first], -1.0, gap)
+        order = np.lexsort((second, keys, first))
+        pick = order[np.searchsorted(first, np.arange(Y.shape[0]))[:, None] + np.arange(k)]
+        return gap[pick], second[pick]
 
     def within(self, Y: Rows, radii: FloatArray) -> Pairs:
         """Every pair with |y_i − x_j| ≤ r_j, up to rounding."""
-        bounds = self._rough.of(Y)
-        pairs = None if bounds is None else self._at_most(bounds, self._rough.squared(radii), 1)
-        if pairs is None:
+        n = self.X.shape[0]
+        mask = self._rough.of(Y) <= self._rough.squared(radii)[:, None]
+        if not np.count_nonzero(mask) <= Y.shape[0] * max(64, n // 128):  # to measure them takes longer than finer bounds
             return self._fine_within(Y, radii)
-        keep = within_radius(distances(self.X, Y, *pairs), radii[pairs[1]])
-        return pairs[0][keep], pairs[1][keep]
+        first, second = np.nonzero(mask.T)
+        keep = within_radius(distances(self.X, Y, first, second), radii[second])
+        return first[keep], second[keep]
 
     def _fine_within(self, Y: Rows, radii: FloatArray) -> Pairs:
         """The same in float64: pairs whose bound has ten digits are not measured, as they may be very many."""
         level = self._precise()
-        bounds = np.asarray(level.of(Y))
+        bounds = level.of(Y).T
         first, second = np.nonzero(bounds <= level.squared(radii))
-        squares, rounding = bounds[first, second], level.rounding(Y)[first, 0]
+        squares, rounding = bounds[first, second], level.rounding(Y)[first]
         gap = np.sqrt(np.maximum(squares + rounding / 2, 0)) / level.scale
         unsure = np.flatnonzero(rounding > TIED * squares)
         gap[unsure] = distances(self.X, Y, first[unsure], second[unsure])
@@ -240,18 +281,34 @@ class PairSearch:
                 self._fine = Bounds(self.X, np.float64)
             return self._fine
 
-    def _at_most(self, bounds: FloatArray, limit: FloatArray, k: int) -> Pairs | None:
-        """The pairs whose bound is not above a limit; None if to measure them takes longer than finer bounds."""
-        mask = bounds <= limit
-        if np.count_nonzero(mask) > len(bounds) * max(8 * k, 64, bounds.shape[1] // 128):
-            return None
-        return np.divmod(np.flatnonzero(mask), bounds.shape[1])
+
+def smallest(values: FloatArray, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
+    """The ``count`` smallest values of every column, ascending, as (n_columns, count): rounded down, up, and their rows.
+
+    Values below zero count as zero. The number of rows is a multiple of 64, or a tournament has no rounds.
+    """
+    levels = [values]
+    while len(levels[-1]) > FAN * count and len(levels[-1]) % FAN == 0:
+        levels.append(levels[-1].reshape(FAN, -1, values.shape[1]).min(axis=0))
+    low, high, places = _sorted_with_places(levels[-1].T, count)
+    columns = np.arange(values.shape[1])[:, None]
+    for level, minima in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        members = (places[:, None, :] + len(minima) * np.arange(FAN)[:, None]).reshape(len(places), -1)
+        low, high, found = _sorted_with_places(level.ravel().take(members * level.shape[1] + columns), count)
+        places = np.take_along_axis(members, found, axis=1)
+    return low, high, places
 
 
-def kth_smallest(values: FloatArray, k: int) -> FloatArray:
-    """No less than the k-th smallest value of each row, and close to it: the k-th smallest of minima of groups."""
-    n = values.shape[1]
-    folds = min(n // (FOLD * k), 64)
-    if folds > 1:
-        values = values[:, : n - n % folds].reshape(len(values), folds, -1).min(axis=1)
-    return np.asarray(np.partition(values, k - 1, axis=1)[:, k - 1])
+def _sorted_with_places(values: FloatArray, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
+    """The same of every row: its place takes the last bits of a number, because numbers alone sort five times faster.
+
+    Numbers that are not negative have the order of their bits.
+    """
+    sortable = np.maximum(values, 0, order="C")
+    keys = sortable.view(np.int32 if values.dtype == np.float32 else np.int64)
+    last = keys.dtype.type((1 << (values.shape[1] - 1).bit_length()) - 1)
+    keys &= ~last
+    keys |= np.arange(values.shape[1], dtype=keys.dtype)
+    keys.sort(axis=1)
+    keys = keys[:, :count]
+    return (keys & ~last).view(values.dtype), (keys | last).view(values.dtype), (keys & last).astype(np.intp)
