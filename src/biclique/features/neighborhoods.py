@@ -120,7 +120,7 @@ class NeighborhoodMap(FeatureMap):
         return near, member
 
     def _nearest_set(self, X: Rows) -> tuple[IntArray, np.ndarray]:
-        """The r nearest landmarks of every row in any order, (m, r), and for which rows it is certain that no more tie."""
+        """The r nearest landmarks of every row in any order, (m, r), and for which rows these are certainly N(x)."""
         r = self.n_neighbors
         if isinstance(self.metric, Gower):
             return np.zeros((X.shape[0], r), dtype=np.intp), np.zeros(X.shape[0], dtype=bool)

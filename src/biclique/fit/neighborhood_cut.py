@@ -40,10 +40,10 @@ from biclique.gram.sparse import SparseGram
 from biclique.kernels.gower import Columns, Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Found, Pool, RowSource, Sum, Vertices, distinct_rows
+from biclique.rows.array import ArrayRows, Block, Found, Pool, RowSource, Sum, Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import PIECE_ROWS, float64, on_host
+from biclique.runtime.namespace import PIECE_ROWS, float64, on_host, rows_on_host
 from biclique.runtime.threads import one_thread, run_panels
 from biclique.spectral.components import parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut, check_order
@@ -141,7 +141,7 @@ def map_neighborhoods(
     if source.in_memory and n:
         size = n * (BYTES_PER_ROW + 8 * settings.n_columns)
         require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
-    pool = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
+    pool, numbers = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
     found = choose_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)))
@@ -163,7 +163,8 @@ def map_neighborhoods(
         return SmallPairs(pairs.values, pairs.vectors, pairs.residuals, informative)
 
     order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
-    return Mapped(chosen, graph.map, pool, graph.rows, graph.columns, graph.first, (order,), solve=solve)
+    pool_rows = pool.rows if numbers is None else graph.rows.held[numbers]
+    return Mapped(chosen, graph.map, pool, pool_rows, graph.rows, graph.columns, graph.first, (order,), solve=solve)
 
 
 # Landmarks
@@ -176,20 +177,28 @@ def landmark_count(settings: Settings) -> int:
     return 2**62 if isinstance(settings.rank, str) else settings.rank
 
 
-def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> Pool:
-    """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came."""
+def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> tuple[Pool, IntArray | None]:
+    """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came.
+
+    Also their numbers in the source, if it is in memory.
+    """
     size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
-    return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)
+    if not source.in_memory or source.weights is None:
+        return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)[0], None
+    chosen = drawn(source.weights, size, random)
+    distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
+    pool, order = _pool_of(distinct, source.columns)
+    return pool, chosen[distinct.numbers[order]]
 
 
-def _pool_of(distinct: Vertices, columns: Columns | None) -> Pool:
+def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArray]:
     """Distinct rows as a pool in their canonical order; by Gower distances the unit of a column does not matter."""
     rows = distinct.data
     if columns is not None:
         rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
     order = canonical_order(rows)
     weights = distinct.weights[order]
-    return Pool(distinct.data[order], weights, np.arange(len(order)), weights)
+    return Pool(distinct.data[order], weights, np.arange(len(order)), weights), order
 
 
 def choose_map(
@@ -320,7 +329,7 @@ def map_of_vertices(
     settings: Settings, columns: Columns | None, vertices: Vertices, random: np.random.RandomState
 ) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    found = choose_map(settings, columns, _pool_of(vertices, columns), random)
+    found = choose_map(settings, columns, _pool_of(vertices, columns)[0], random)
     source = ArrayRows(vertices.data, vertices.weights)
     return connected(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
 

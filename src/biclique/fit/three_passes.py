@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.choose import (
@@ -40,6 +40,8 @@ class Mapped:
     chosen: Chosen
     map: FeatureMap
     pool: Pool
+    pool_rows: Rows
+    """Those of the pool, as ``columns`` takes them."""
     rows: RowSource
     """Those of the source, or their columns, if these are stored."""
     columns: FeatureMap
@@ -81,7 +83,8 @@ def map_kernel(settings: Settings, source: RowSource, random: np.random.RandomSt
     progress.say(f"gram={found.name!r} of rank {found.size}: {error or 'exact'}")
     length = float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean()))
     first = RowSums.of(found, source, settings.n_jobs, progress)
-    return Mapped(replace(chosen, rank=found.size, error=error), found, pool, source, found, first, orders, length)
+    chosen = replace(chosen, rank=found.size, error=error)
+    return Mapped(chosen, found, pool, pool.rows, source, found, first, orders, length)
 
 
 class _Cut(NamedTuple):
@@ -112,8 +115,8 @@ def fit_factored(
             n_jobs=n_jobs,
             progress=progress,
         )
+        embedded, seen = spectrum.embed_seen(mapped.pool_rows, n_jobs)
         spectrum = replace(spectrum, map=mapped.map, keeps_tensors=source.device is not None)
-        embedded, seen = spectrum.embed_seen(pool.rows, n_jobs)
         spectrum = spectrum.with_signs(embedded, pool.weights)
         return _Cut(spectrum, padded(to_host(embedded), settings.n_columns), seen)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from math import log2
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -70,7 +71,7 @@ def uses_tree(n: int, d: int) -> bool:
     Measured on one core, µs for a row with its 8 nearest of 4,000 (``benchmarks/neighbors.py``): in 2 columns tree 1.0,
     tournament 2.6; in 4 columns 2.6 and 2.7; in 16 columns 30 and 3.3, scikit-learn's ArgKmin 11, faiss' flat index 5.
     """
-    return d <= max(2, min(2 * np.log2(max(n, 1)) - 20.5, TREE_COLUMNS))
+    return d <= max(2.0, min(2 * log2(max(n, 1)) - 20.5, TREE_COLUMNS))
 
 
 def search_bytes(n: int, d: int, n_jobs: int | None) -> int:
@@ -247,7 +248,6 @@ class TreeSearch:
                 again = None if own is None else own[part]
                 gap[part, :k], near[part, :k] = self.nearest(Y[part], again, k, 4 * most)
         return gap[:, :k], near[:, :k]
-
 
     def nearest_set(self, Y: FloatArray, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
         """As ``NeighborIndex.nearest_set``."""

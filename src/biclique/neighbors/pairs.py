@@ -217,8 +217,8 @@ class PairSearch:
         keys = gap if own is None else np.where(near == own[:, None], -1.0, gap)
         order = np.lexsort((near, keys), axis=-1)[:, :k]
         gap, near = np.take_along_axis(gap, order, axis=1), np.take_along_axis(near, order, axis=1)
-        unsure = np.flatnonzero(~(low[:, -1] > gap[:, -1])) if low.shape[1] < self.X.shape[0] else []
-        if len(unsure):
+        unsure = np.flatnonzero(~(low[:, -1] > gap[:, -1]))
+        if len(unsure) and low.shape[1] < self.X.shape[0]:
             gap[unsure], near[unsure] = self._nearest_of_many(Y[unsure], None if own is None else own[unsure], k)
         return gap, near
 
@@ -257,7 +257,9 @@ class PairSearch:
         """Every pair with |y_i − x_j| ≤ r_j, up to rounding."""
         n = self.X.shape[0]
         mask = self._rough.of(Y) <= self._rough.squared(radii)[:, None]
-        if not np.count_nonzero(mask) <= Y.shape[0] * max(64, n // 128):  # to measure them takes longer than finer bounds
+        if not np.count_nonzero(mask) <= Y.shape[0] * max(
+            64, n // 128
+        ):  # to measure them takes longer than finer bounds
             return self._fine_within(Y, radii)
         first, second = np.nonzero(mask.T)
         keep = within_radius(distances(self.X, Y, first, second), radii[second])
@@ -283,7 +285,7 @@ class PairSearch:
 
 
 def smallest(values: FloatArray, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
-    """The ``count`` smallest values of every column, ascending, as (n_columns, count): rounded down, up, and their rows.
+    """The ``count`` smallest values of every column, ascending, (n_columns, count): rounded down, up, and their rows.
 
     Values below zero count as zero. The number of rows is a multiple of 64, or a tournament has no rounds.
     """
@@ -305,8 +307,8 @@ def _sorted_with_places(values: FloatArray, count: int) -> tuple[FloatArray, Flo
     Numbers that are not negative have the order of their bits.
     """
     sortable = np.maximum(values, 0, order="C")
-    keys = sortable.view(np.int32 if values.dtype == np.float32 else np.int64)
-    last = keys.dtype.type((1 << (values.shape[1] - 1).bit_length()) - 1)
+    keys: IntArray = sortable.view(np.int32 if values.dtype == np.float32 else np.int64)
+    last = (1 << (values.shape[1] - 1).bit_length()) - 1
     keys &= ~last
     keys |= np.arange(values.shape[1], dtype=keys.dtype)
     keys.sort(axis=1)
