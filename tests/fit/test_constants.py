@@ -47,12 +47,13 @@ OF_LABELS = {
     "spectral.rounding.TIE": (LABELS, "By how much another start of k-means must be better than the first."),
 }
 OF_SPEED = {
-    "features.maps": "BLOCK_ENTRIES DEVICE_ENTRIES GROUPS LEAST_ROWS PRECISE_ROWS PRECISE_SIZE SPARSE_ROWS",
+    "features.maps": "BLOCK_ENTRIES DEVICE_ENTRIES GROUPS LEAST_ROWS PRECISE_ROWS PRECISE_SIZE",
     "fit.kernel_columns": "MOST_NAMED",
     "fit.neighborhood_cut": "BYTES_PER_ROW",
     "kernels.gower": "MOST_CODES NEAREST_PAIRS",
     "neighbors.index": "EXACT_SECONDS PIECE TREE_COLUMNS",
-    "neighbors.pairs": "CLOSE DIFFERENCES FOLD VALUES",
+    "neighbors.pairs": "CLOSE DIFFERENCES DIRECTED_ROWS ENERGY FAN PANEL_ROWS SHORT SPARE SPARE_DIRECTED TIED"
+    " VALUES WIDEST",
     "progress": "FIRST_GUESS",
     "rows.array": "DIGEST_BYTES ROWS_AT_ONCE",
     "rows.checks": "LARGEST_VALUE LARGEST_WEIGHT MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS",

@@ -66,6 +66,6 @@ def test_dask(rows, expected, kind, chunk):
 def test_dask_of_many_rows(rows, expected, monkeypatch):
     """Short products in float32, as of many rows; of few rows the rounding does not average out."""
     monkeypatch.setattr(maps, "PRECISE_ROWS", 0)
-    monkeypatch.setattr(maps, "LEAST_PANEL", 1)
+    monkeypatch.setattr(maps, "LEAST_ROWS", 1)
     X, weights = (da.from_array(given, chunks=(111, 2)[: given.ndim]) for given in rows)
     assert_same(fitted(200, "rbf", X, weights), expected[200, "rbf"], 1e-5)
