@@ -23,7 +23,6 @@ from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import embedded_columns
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
-from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral.assign import assign_in_place
 
@@ -156,7 +155,7 @@ def _by_first_row(labels: IntArray) -> IntArray:
     return np.where(labels == MISSING, MISSING, np.argsort(np.argsort(first))[labels])
 
 
-class ConsensusClustering(ClusterMixin, PageLink, _BaseComposition):
+class ConsensusClustering(ClusterMixin, _BaseComposition):
     """Cluster by the consensus of several clusterers.
 
     Every estimator is fitted on the same rows. The clusters of their partitions are hyperedges of a hypergraph, whose

@@ -38,11 +38,10 @@ from biclique.rows.checks import (
 )
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
-from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import single_threaded_blas
 
 
-class Estimator(PageLink, BaseEstimator):
+class Estimator(BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS

@@ -20,7 +20,6 @@ from biclique.exceptions import Argument, DataError, ParameterError, TableError,
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
-from biclique.runtime.page_links import PageLink
 from biclique.tables.frames import as_frame, kind_of, pandas, settled
 from biclique.tables.preparer_sums import Sums
 from biclique.tables.used_columns import (
@@ -61,7 +60,7 @@ MISSING_DROP = Argument("missing='drop'")
 SCALE_NONE = Argument("scale='none'")
 
 
-class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
+class TablePreparer(TransformerMixin, BaseEstimator):
     """Turns a table with text, categories, dates, booleans and gaps into numbers.
 
     Takes pandas, polars and Arrow frames and arrays; gives float64. If a column can not be used as it is, one error
@@ -123,7 +122,6 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     [[-1.0, 0.0, 0.707], [1.0, 0.707, 0.0]]
     """
 
-    _page_module = "biclique.tables"
     imputer_: Any
     scaler_: Any
     level_imputer_: Any
