@@ -84,7 +84,7 @@ def test_the_rule_itself(seed):
     found = least_order(ORDERS, k, attempt)
     enough = [order for order in ORDERS if n * shares[order].min() >= np.sqrt(n / k)]
     best = enough[0] if enough else max(ORDERS, key=lambda order: shares[order].min())
-    assert (found.order, found.result) == (best, f"fit at {best}")
+    assert (found[0], found[2]) == (best, f"fit at {best}")
     assert asked == [order for order in ORDERS if not enough or order <= enough[0]]
 
 
@@ -96,8 +96,8 @@ def test_orders_whose_degrees_are_not_positive_are_passed_over():
 
     least = 2.25
     found = least_order(ORDERS, 2, attempt)
-    assert found.order == 2.25
-    assert found.reason.startswith("order 2: degrees that are not positive; order 2.05: degrees that")
+    assert found[0] == 2.25
+    assert found[1].startswith("order 2: degrees that are not positive; order 2.05: degrees that")
     least = 5
     with pytest.raises(DegreeError, match="no order from 2 to 4 can be taken: none at 4"):
         least_order(ORDERS, 2, attempt)

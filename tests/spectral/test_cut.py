@@ -186,7 +186,7 @@ def tried(smallest, n=100):
         return np.array([1 - size / n, size / n]), n, f"the fit at {order}"
 
     found = least_order(list(smallest), 2, attempt)
-    return found.order, found.result, asked
+    return found[0], found[2], asked
 
 
 def test_the_least_order_without_a_small_cluster_is_taken():

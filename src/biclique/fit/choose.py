@@ -238,9 +238,8 @@ def cut_and_label(
         assignment = label(last)
         return cluster_shares(assignment.labels, weights, k), len(weights), (last, assignment)
 
-    least = least_order(orders, k, attempt)
-    found, assignment = least.result
-    return found, assignment if wanted else None, least.order, least.reason
+    order, reason, (found, assignment) = least_order(orders, k, attempt)
+    return found, assignment if wanted else None, order, reason
 
 
 # What is refused

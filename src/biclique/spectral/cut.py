@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -102,10 +102,12 @@ class NormalizedCut:
         other.take_start()
         if space is not None:
             start, image = space.rescaled(other.shrunken / self.shrunken, columns)
-            trivial = other.trivial
-            other.start = start - trivial[:, None] * (trivial @ start)
-            other.start_image = image - trivial[:, None] * (trivial @ image)
+            other.start, other.start_image = other._without_trivial(start), other._without_trivial(image)
         return other
+
+    def _without_trivial(self, block: FloatArray) -> FloatArray:
+        """A block without its part along the trivial vector, (n, b)."""
+        return block - self.trivial[:, None] * (self.trivial @ block)
 
     def take_start(self) -> tuple[FloatArray | None, FloatArray | None]:
         """The start and its image, which now belong to the caller and are not kept here; None if there is none."""
@@ -126,8 +128,7 @@ class NormalizedCut:
         other.total, weight = scalars(other.weights @ other.degrees, other.weights.sum())
         other.mean_degree = other.total / weight
         other._apply(2.0)
-        trivial, other.start, other.start_image = other.trivial, self.start[members], self.start_image[members]
-        other.start_image -= trivial[:, None] * (trivial @ other.start_image)
+        other.start, other.start_image = self.start[members], other._without_trivial(self.start_image[members])
         other.n_passes = 0
         return other
 
@@ -337,21 +338,13 @@ SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class FoundOrder(Generic[Result]):
-    """The order that was taken, why, and its fit."""
-
-    order: float
-    reason: str
-    result: Result
-
-
 def least_order(
     orders: Sequence[float], n_clusters: int, attempt: Callable[[float], tuple[FloatArray, int, Result]]
-) -> FoundOrder[Result]:
+) -> tuple[float, str, Result]:
     """The least order whose k clusters all have √(n/k) of n rows; else the one whose smallest cluster is largest.
 
-    ``attempt`` gives the share of the weight of every cluster, n, and the fit.
+    ``attempt`` gives the share of the weight of every cluster, n, and the fit. Returns the order, why it was taken, and
+    its fit.
     """
     best: tuple[float, float, Result] | None = None
     reasons, error = [], None
@@ -370,7 +363,7 @@ def least_order(
             break
     if best is None:
         raise DegreeError(f"no order from {orders[0]:g} to {orders[-1]:g} can be taken: {error}") from error
-    return FoundOrder(best[1], "; ".join(reasons), best[2])
+    return best[1], "; ".join(reasons), best[2]
 
 
 def cluster_shares(labels: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
