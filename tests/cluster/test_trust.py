@@ -84,9 +84,9 @@ def test_at_order_two_nearly_all_rows_are_placed_so_clusters_that_overlap_a_lot_
         X, _, _ = two_gaussians(1000, 2, seed=seed)
         new, posterior, _ = two_gaussians(1000, 2, seed=seed + 100)
         rows, fresh = (np.column_stack([np.ones(1000), x[:, 0]]) for x in (X, new))
-        seen = Seen.of(rows, (rows[:, 1] > 1).astype(int), np.ones(1000), np.array([0.1]))
-        labels = (fresh[:, 1] > 1).astype(int)
-        errors.append([np.abs(seen.probabilities(fresh, labels, m)[:, 1] - posterior).mean() for m in (2.0, 4.0)])
+        known, labels = (rows[:, 1] > 1).astype(int), (fresh[:, 1] > 1).astype(int)
+        seen = [Seen.of(rows, known, np.ones(1000), np.array([0.1]), order) for order in (2.0, 4.0)]
+        errors.append([np.abs(of_order.probabilities(fresh, labels)[:, 1] - posterior).mean() for of_order in seen])
     at_two, above = np.mean(errors, axis=0)
     assert at_two < 0.05
     assert at_two < 0.8 * above
@@ -135,20 +135,19 @@ def test_weights_count_as_repeated_rows():
     random = np.random.RandomState(0)
     rows = np.column_stack([np.ones(60), np.r_[random.normal(-1, 0.5, 30), random.normal(1, 0.5, 30)]])
     labels = (rows[:, 1] > 0).astype(int)
-    once = Seen.of(rows, labels, np.ones(60), np.array([0.5]))
-    twice = Seen.of(rows, labels, np.full(60, 2.0), np.array([0.5]))
-    found = [seen.probabilities(rows, labels, order)[:20] for order in (2.0, 4.0) for seen in (once, twice)]
-    np.testing.assert_allclose(found[0], found[1], atol=0.02)
-    np.testing.assert_allclose(found[2], found[3], atol=0.02)
+    for order in (2.0, 4.0):
+        seen = [Seen.of(rows, labels, np.full(60, weight), np.array([0.5]), order) for weight in (1.0, 2.0)]
+        once, twice = (of_weight.probabilities(rows, labels)[:20] for of_weight in seen)
+        np.testing.assert_allclose(once, twice, atol=0.02)
 
 
 def test_a_cluster_of_one_row_or_of_equal_rows_has_probabilities():
     rows = np.array([[1.0, 0.0]] * 10 + [[1.0, 3.0]])
     labels = np.array([0] * 10 + [1])
-    p = Seen.of(rows, labels, np.ones(11), np.array([0.9])).probabilities(rows, labels, 2.0)
+    p = Seen.of(rows, labels, np.ones(11), np.array([0.9]), 2.0).probabilities(rows, labels)
     np.testing.assert_array_equal(p.argmax(axis=1), labels)
     assert p.max(axis=1).min() > 0.9
-    alone = Seen.of(rows, labels * 0, np.ones(11), np.array([0.9])).probabilities(rows, labels * 0, 2.0)
+    alone = Seen.of(rows, labels * 0, np.ones(11), np.array([0.9]), 2.0).probabilities(rows, labels * 0)
     np.testing.assert_array_equal(alone, np.ones((11, 1)))
 
 

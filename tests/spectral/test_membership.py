@@ -111,7 +111,7 @@ def two_sides(n: int, far: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 def test_one_row_far_out_does_not_widen_the_clusters():
     (rows, labels), (with_one, _) = two_sides(400), two_sides(400, far=1e4)
     one, other = (
-        Seen.of(x, labels, np.ones(800), np.array([0.0])).probabilities(rows, labels, 2.0) for x in (rows, with_one)
+        Seen.of(x, labels, np.ones(800), np.array([0.0]), 2.0).probabilities(rows, labels) for x in (rows, with_one)
     )
     np.testing.assert_allclose(one, other, atol=0.02)
 
@@ -119,7 +119,7 @@ def test_one_row_far_out_does_not_widen_the_clusters():
 def test_the_boundary_of_drawn_out_clusters_is_half_way_between_their_nearest_rows():
     t = np.r_[np.linspace(0, 1, 500), np.linspace(9, 10, 500)]
     rows, labels = np.column_stack([np.ones(1000), t]), np.repeat([0, 1], 500)
-    p = Seen.of(rows, labels, np.ones(1000), np.array([1 - 1e-6])).probabilities(rows, labels, 2.0)
+    p = Seen.of(rows, labels, np.ones(1000), np.array([1 - 1e-6]), 2.0).probabilities(rows, labels)
     assert p.max(axis=1).min() > 0.99
 
 

@@ -198,7 +198,7 @@ def blob_rows(n):
 @pytest.mark.parametrize("n", [500, 30_000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_kmeans_on_tensors_is_kmeans_on_arrays(n, weighted, monkeypatch):
-    monkeypatch.setattr("biclique.spectral.assign.BLOCK_ENTRIES", 10_000)  # several blocks
+    monkeypatch.setattr("biclique.spectral.rounding.BLOCK_ENTRIES", 10_000)  # several blocks
     rows = blob_rows(n)
     weights = weights_of(n, weighted) if weighted else np.ones(n)
     here = device_kmeans(rows, weights, 4, n_init=3, random_state=0)

@@ -99,12 +99,11 @@ class HowSure(ClustererBase):
 
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
-        seen, n_jobs, order = self._seen, self.n_jobs, self.order_
-        short = self._fitted.settings.kernel.neighborhoods
+        seen, n_jobs = self._seen, self.n_jobs
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
             embedded, labels = fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs)
-            return seen.probabilities(embedded, labels, order, short_steps=short)
+            return seen.probabilities(embedded, labels)
 
         return self._of_new(X, of_rows, self._n_found(), np.float64)
 
@@ -120,8 +119,7 @@ class HowSure(ClustererBase):
         """
         seen, n_found = self._seen, self._n_found()
         with single_threaded_blas():
-            short = self._fitted.settings.kernel.neighborhoods
-            found = seen.probabilities(seen.rows, seen.labels, self.order_, short_steps=short)
+            found = seen.probabilities(seen.rows, seen.labels)
             own = found[np.arange(len(seen.labels)), seen.labels]
         weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
         sums = np.bincount(seen.labels, seen.weights * own, minlength=n_found)

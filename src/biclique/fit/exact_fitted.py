@@ -121,7 +121,9 @@ def fit_exact(
     training = Training(vertices.n, embedding)
     if assignment is not None:
         fitted.rule, fitted.known = assignment.rule, replace(fitted.known, labels=assignment.labels)
-        fitted.seen = Seen.of(found.rows, assignment.labels, vertices.weights, found.eigenvalues)
+        short = settings.kernel.neighborhoods
+        labels, values = assignment.labels, found.eigenvalues
+        fitted.seen = Seen.of(found.rows, labels, vertices.weights, values, order, short_steps=short)
         labels = fitted.labels_at(vertices.index, source.held, n_jobs)
         training = replace(training, labels=labels, cut_history=assignment.cut_history)
     found.warn(settings, settings.n_groups)

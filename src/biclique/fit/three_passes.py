@@ -148,7 +148,8 @@ def fit_factored(
     training = _third_pass(fitted, source, mapped, assignment, progress)
     if assignment is not None:
         labels = fitted.labels_of_new(pool.rows, n_jobs, (found.embedded, found.seen))
-        fitted.seen = Seen.of(found.embedded, labels, pool.weights, fitted.eigenvalues)
+        short = settings.kernel.neighborhoods
+        fitted.seen = Seen.of(found.embedded, labels, pool.weights, fitted.eigenvalues, order, short_steps=short)
     return fitted, training
 
 

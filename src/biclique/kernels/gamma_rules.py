@@ -24,14 +24,14 @@ GAMMA_RULES = ("auto", "median", "scale")
 """The rules by name."""
 
 
-def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """The median of values repeated ``weights`` times (the mean of the two middle ones when even)."""
-    ranks = np.argsort(values, kind="stable")
-    values, cumulative = values[ranks], np.cumsum(weights[ranks])
+def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """The median of rows that are repeated ``weights`` times (the mean of the two middle ones when even), by column."""
+    ranks = np.argsort(values, axis=0, kind="stable")
+    cumulative = np.cumsum(weights[ranks], axis=0)
     half = cumulative[-1] / 2
-    low = int(np.searchsorted(cumulative, half * (1 - 1e-12)))
-    high = int(np.searchsorted(cumulative, half * (1 + 1e-12)))
-    return float((values[low] + values[min(high, len(values) - 1)]) / 2)
+    low, high = (np.sum(cumulative < half * near, axis=0, keepdims=True) for near in (1 - 1e-12, 1 + 1e-12))
+    low, high = (np.take_along_axis(ranks, np.minimum(place, len(ranks) - 1), axis=0) for place in (low, high))
+    return np.asarray((np.take_along_axis(values, low, axis=0) + np.take_along_axis(values, high, axis=0))[0] / 2)
 
 
 def bandwidth(
@@ -78,7 +78,7 @@ def bandwidth(
         first, second = np.triu_indices(n, 1)
         distances, weights = q[first, second], weights[first] * weights[second]
     positive = distances > 0
-    return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
+    return factor / float(weighted_median(distances[positive], weights[positive])) if positive.any() else 1.0
 
 
 def _variance(X: Rows, weights: FloatArray) -> float:

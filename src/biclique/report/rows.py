@@ -112,8 +112,7 @@ def _look(subject: Subject, rows: Rows, sums: Sums | None) -> Facts:
     mixed = np.zeros((k, k))
     best: FloatArray = np.ones(len(labels))
     if fitted.seen is not None:
-        short, order = fitted.settings.kernel.neighborhoods, fitted.chosen.order
-        probabilities = fitted.seen.probabilities(embedded, labels, order, short_steps=short)
+        probabilities = fitted.seen.probabilities(embedded, labels)
         inside = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(k, len(labels)))
         mixed[:, : probabilities.shape[1]] = inside @ probabilities
         best = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]

@@ -14,13 +14,12 @@ import numpy as np
 from scipy.linalg import svd
 from sklearn.utils import check_random_state
 
-from biclique._typing import FloatArray, IntArray, RandomState
+from biclique._typing import FloatArray, RandomState
 from biclique.exceptions import ParameterError
-from biclique.runtime.namespace import float64, full, identity, moved, namespace, on_host, scalars, to_host
+from biclique.runtime.namespace import float64, moved, on_host, rows_on_host, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans
 from biclique.spectral.rounding import (
-    BLOCK_ENTRIES,
     SAMPLE_ROWS,
     Assignment,
     LargestCoordinate,
@@ -31,6 +30,7 @@ from biclique.spectral.rounding import (
     kmeans,
     sorted_order,
     spread_out_rows,
+    weighted_means,
 )
 
 DISCRETIZE_STEPS = 100
@@ -66,7 +66,7 @@ def discretize(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_u
     objective = -np.inf
     for _ in range(DISCRETIZE_STEPS):
         labels = np.argmax(rows @ rotation, axis=1)
-        left, singular, right = svd(cluster_sums(weights[:, None] * rows, labels, rows.shape[1]))
+        left, singular, right = svd(cluster_sums(rows, weights, labels, rows.shape[1])[:, 1:])
         if singular.sum() <= objective * (1 + 1e-12):
             break
         objective = singular.sum()
@@ -145,7 +145,7 @@ def assign_sampled(
     if few and on_host(rows):
         return assigner.assign(rows, weights, n_clusters, **options)
     sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
-    found = assigner.assign(_taken(rows, sample), _taken(weights, sample), n_clusters, **options)
+    found = assigner.assign(rows_on_host(rows, sample), rows_on_host(weights, sample), n_clusters, **options)
     return assigned(found.pointwise, rows)
 
 
@@ -155,11 +155,6 @@ def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
     labels = np.argsort(order)
     history = None if cut is None else kernel_kmeans(KernelKMeansProblem(cut), labels, len(rows)).history
     return Assignment(labels, NearestCentre(rows[order]), history)
-
-
-def _taken(values: FloatArray, places: IntArray) -> FloatArray:
-    """Some rows, on the host."""
-    return to_host(values[moved(places, values)])
 
 
 def _pivot_rotation(rows: FloatArray) -> FloatArray:
@@ -192,32 +187,14 @@ def lloyd_steps(rows: FloatArray, weights: FloatArray, start: Assignment, most: 
     labels, rule = start.labels, start.pointwise
     weights = moved(float64(weights), rows)
     for _ in range(most):
-        centres = _means(rows, weights, labels, rule.centres)  # type: ignore[attr-defined]
+        centres = rule.centres  # type: ignore[attr-defined]
+        means, present = weighted_means(rows, weights, labels, len(centres))
+        centres = np.where(present[:, None], means, centres)
         rule = NearestCentre(centres[sorted_order(centres)])
         before, labels = labels, rule.labels(rows)
         if not scalars((labels != before).any())[0]:
             break
     return Assignment(labels, rule)
-
-
-def _means(rows: FloatArray, weights: FloatArray, labels: IntArray, centres: FloatArray) -> FloatArray:
-    """The weighted mean of every cluster, on the host; an empty one keeps its centre.
-
-    Sums are products with an indicator matrix, a block of rows at a time: adding by index would add in any order on a
-    device, and give other bits every time.
-    """
-    k = len(centres)
-    xp = namespace(rows)
-    sums = full((k, rows.shape[1] + 1), 0.0, rows)
-    unit = identity(k, rows)
-    step = max(BLOCK_ENTRIES // k, 1)
-    for top in range(0, len(rows), step):
-        place = slice(top, top + step)
-        ones = full((len(rows[place]), 1), 1.0, rows)
-        sums += unit[labels[place]].T @ (weights[place, None] * xp.concatenate([ones, float64(rows[place])], axis=1))
-    found = to_host(sums)
-    present = found[:, 0] > 0
-    return np.where(present[:, None], found[:, 1:] / np.where(present, found[:, 0], 1.0)[:, None], centres)
 
 
 def assign_in_place(

@@ -10,6 +10,8 @@ coordinate in which steps have one length: distance across the boundary as the k
 distributions of one variance are fitted by EM, with the shares of the labels unless the rows speak against them. What
 is fitted is log p_b/p_a, a line in u. Means less than two deviations apart are moved apart: see ``two_modes``.
 
+Of many clusters, each is compared with those nearest to it: the others have the probability 0.
+
 A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
 says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
 kernel can see: the normal distribution function of the steps from the labels' boundary. A step of neighbourhoods is so
@@ -23,12 +25,16 @@ back toward its middle, and a quarter of the rows are not placed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.spatial.distance import cdist
+from scipy.special import expit, log_ndtr, logsumexp, softmax
 
 from biclique._typing import FloatArray, IntArray
+from biclique.kernels.gamma_rules import weighted_median
+
+COMPARED = 9
+"""The nearest clusters with which each is compared. Farther ones have a probability of 0."""
 
 OUTER = 0.25
 """Largest share of each cluster, on the side away from the other one, that is counted but not placed."""
@@ -39,8 +45,8 @@ CELLS = 200
 STEPS = 300
 """Most steps of EM."""
 
-SETTLED = 1e-8
-"""The rise of the mean log-likelihood that ends EM."""
+SETTLED = 1e-5
+"""EM ends when means move by less than this many deviations, and shares by less than this."""
 
 TIE = 1e-9
 """How far below the label's, as a share, another probability stays at least."""
@@ -60,35 +66,32 @@ FAR = 1e4
 LOG_NORMAL = 0.5 * np.log(2 * np.pi)
 """−log of the density of a standard normal distribution at 0."""
 
+TINY = float(np.finfo(float).tiny)
+"""The smallest positive number with all its digits."""
+
 
 @dataclass(frozen=True)
 class Odds:
-    """log p_b/p_a of every pair a < b of clusters, as a piecewise linear function of a coordinate."""
+    """log p_b/p_a of pairs a < b of clusters, each a piecewise linear function of a coordinate."""
 
     n_clusters: int
+    pairs: list[tuple[int, int]]
     directions: FloatArray  # (pairs, columns − 1)
     knots: list[FloatArray]  # of t, ascending, one array a pair
     values: list[FloatArray]  # log p_b/p_a at the knots
 
-    def of_pair(self, coordinates: FloatArray, a: int, b: int) -> FloatArray:
-        """log p_b/p_a of rows."""
-        low, high = min(a, b), max(a, b)
-        place = low * self.n_clusters - low * (low + 1) // 2 + high - low - 1
-        found = np.interp(coordinates @ self.directions[place], self.knots[place], self.values[place])
-        return np.asarray(found if a < b else -found)
-
     def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
         """p_b/p_label by pairs, no more than 1, and divided by their sum. A row at the origin has equal ones."""
         coordinates, here = walk_coordinates(rows)
-        log_odds = np.full((len(rows), self.n_clusters), -TIE)
-        for a in range(self.n_clusters):
-            own = np.flatnonzero((labels == a) & here)
-            for b in range(self.n_clusters):
-                if b != a and len(own):
-                    log_odds[own, b] = np.minimum(self.of_pair(coordinates[own], a, b), -TIE)
+        log_odds = np.where(here[:, None], -np.inf, np.full(self.n_clusters, -TIE))
+        members = [np.flatnonzero((labels == j) & here) for j in range(self.n_clusters)]
+        for (a, b), direction, knots, values in zip(self.pairs, self.directions, self.knots, self.values, strict=True):
+            for own, other, sign in ((a, b, 1.0), (b, a, -1.0)):
+                some = members[own]
+                found = np.interp(coordinates[some] @ direction, knots, sign * values)
+                log_odds[some, other] = np.minimum(found, -TIE)
         log_odds[np.arange(len(rows)), labels] = 0.0
-        ratios = np.exp(log_odds)
-        return np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(log_odds, axis=1))
 
 
 def walk_coordinates(rows: FloatArray) -> tuple[FloatArray, np.ndarray]:
@@ -107,30 +110,37 @@ def fit_odds(
     *,
     short_steps: bool = False,
 ) -> Odds:
-    """The log-odds of every pair of clusters, from training rows, eigenvalues and the order of the cut.
+    """The log-odds of pairs of clusters, from training rows, eigenvalues and the order of the cut.
 
     ``short_steps``: those of neighbourhoods, by whose length no cluster is judged to be drawn out.
     """
     k = int(labels.max()) + 1
     coordinates, here = walk_coordinates(rows)
     members = [np.flatnonzero((labels == j) & here) for j in range(k)]
-    centres = np.array([_median_row(coordinates[own]) for own in members]).reshape(k, rows.shape[1] - 1)
-    pairs = list(combinations(range(k), 2))
-    directions = np.array([centres[b] - centres[a] for a, b in pairs]).reshape(len(pairs), rows.shape[1] - 1)
-    lines = []
+    centres = np.zeros((k, coordinates.shape[1]))
+    for j, own in enumerate(members):
+        if len(own):
+            centres[j] = weighted_median(coordinates[own], weights[own])
+    pairs = near_pairs(centres)
+    directions = np.array([centres[b] - centres[a] for a, b in pairs]).reshape(len(pairs), len(centres[0]))
+    found: list[_Line | _Step] = []
     for (a, b), direction in zip(pairs, directions, strict=True):
         both = np.concatenate([members[a], members[b]])
         t, w = coordinates[both] @ direction, weights[both]
         place = np.argsort(t, kind="stable")
         side = np.repeat([False, True], [len(members[a]), len(members[b])])[place]
-        rate = float(direction**2 @ (1 - values) / max(direction @ direction, np.finfo(float).tiny))
-        lines.append(_line(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
-    _settle([line for line in lines if isinstance(line, _Line)])
-    return Odds(k, directions, [line.knots for line in lines], [line.log_odds(short_steps) for line in lines])
+        rate = float(direction**2 @ (1 - values) / max(direction @ direction, TINY))
+        found.append(_line(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
+    _settle([line for line in found if isinstance(line, _Line)])
+    return Odds(k, pairs, directions, [line.knots for line in found], [line.log_odds(short_steps) for line in found])
 
 
-def _median_row(rows: FloatArray) -> FloatArray:
-    return np.median(rows, axis=0) if len(rows) else np.zeros(rows.shape[1])
+def near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
+    """Pairs a < b of clusters of which one is among the nearest of the other."""
+    near = np.argsort(cdist(centres, centres), axis=1, kind="stable")[:, : COMPARED + 1]
+    pairs = np.column_stack([np.repeat(np.arange(len(centres)), near.shape[1]), near.ravel()])
+    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+    return [(int(a), int(b)) for a, b in pairs if a < b]
 
 
 @dataclass(frozen=True)
@@ -251,16 +261,6 @@ def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArr
     return t[ends], np.concatenate([[0.0], np.cumsum(grown)])
 
 
-@dataclass
-class _Mixtures:
-    """Two normal distributions of one variance for every pair of clusters: (pairs, 1, 2) or (pairs, 1, 1)."""
-
-    means: FloatArray
-    deviation: FloatArray
-    shares: FloatArray
-    likelihood: FloatArray  # (pairs,), of the logarithm
-
-
 def _settle(lines: list[_Line]) -> None:
     """EM of all lines at once: two normal distributions of one variance, with rows beyond the cuts only counted.
 
@@ -269,24 +269,18 @@ def _settle(lines: list[_Line]) -> None:
     """
     if not lines:
         return
-    x = np.array([line.centres for line in lines])[:, :, None]  # (pairs, cells, 1)
-    counts = np.array([line.counts for line in lines])[:, :, None]
-    cuts = np.array([line.cuts for line in lines])[:, :, None]  # (pairs, 2 sides, 1)
-    beyond = np.array([line.beyond for line in lines])[:, :, None]
-    start = _Mixtures(
-        np.array([line.means for line in lines])[:, None, :],
-        np.array([line.deviation for line in lines])[:, None, None],
-        np.array([line.shares for line in lines])[:, None, :],
-        np.full(len(lines), -np.inf),
+    x, counts, cuts, beyond, means, deviation, shares = (
+        np.array([getattr(line, name) for line in lines])
+        for name in ("centres", "counts", "cuts", "beyond", "means", "deviation", "shares")
     )
-    labelled = _climb(x, counts, cuts, beyond, start, free=False)
-    free = _climb(x, counts, cuts, beyond, labelled, free=True)
-    total = counts.sum(axis=(1, 2)) + beyond.sum(axis=(1, 2))
-    against = 2 * (free.likelihood - labelled.likelihood) > np.log(total)
+    cells = _Cells(x, counts, cuts, beyond)
+    labelled = _climb(cells, _Mixtures(means, deviation, shares), free=False)
+    free = _climb(cells, labelled, free=True)
+    against = 2 * (cells.likelihood(free) - cells.likelihood(labelled)) > np.log(cells.total)
     for place, line in enumerate(lines):
         found = free if against[place] else labelled
-        line.shares = found.shares[place, 0]
-        line.means, line.deviation = two_modes(found.means[place, 0], float(found.deviation[place, 0, 0]), line.shares)
+        line.shares = found.shares[place]
+        line.means, line.deviation = two_modes(found.means[place], float(found.deviation[place]), line.shares)
 
 
 def two_modes(means: FloatArray, deviation: float, shares: FloatArray) -> tuple[FloatArray, float]:
@@ -303,36 +297,92 @@ def two_modes(means: FloatArray, deviation: float, shares: FloatArray) -> tuple[
     return shares @ means + MODES * apart * np.array([-shares[1], shares[0]]), apart
 
 
-def _climb(
-    x: FloatArray, counts: FloatArray, cuts: FloatArray, beyond: FloatArray, start: _Mixtures, *, free: bool
-) -> _Mixtures:
-    """EM from a start, with free shares or those of the start."""
-    means, deviation, shares = start.means, start.deviation, start.shares
-    total = counts.sum(axis=1, keepdims=True) + beyond.sum(axis=1, keepdims=True)
-    outward = np.array([-1.0, 1.0])[None, :, None]
-    least = 1e-6 * deviation
-    before = -np.inf
+OUTWARD = np.array([-1.0, 1.0])[:, None]
+"""The directions away from the two cuts, (2, 1)."""
+
+
+@dataclass
+class _Mixtures:
+    """Two normal distributions of one variance for every line."""
+
+    means: FloatArray  # (lines, 2)
+    deviation: FloatArray  # (lines,)
+    shares: FloatArray  # (lines, 2)
+
+    def of(self, some: IntArray) -> _Mixtures:
+        """Of some of the lines."""
+        return _Mixtures(self.means[some], self.deviation[some], self.shares[some])
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """What EM sees of lines."""
+
+    x: FloatArray  # (lines, cells), u of cells
+    counts: FloatArray  # (lines, cells), rows in them
+    cuts: FloatArray  # (lines, 2)
+    beyond: FloatArray  # (lines, 2), rows outside the cuts
+
+    @property
+    def total(self) -> FloatArray:
+        """All rows, (lines,)."""
+        return np.asarray(self.counts.sum(axis=1) + self.beyond.sum(axis=1))
+
+    def of(self, some: IntArray) -> _Cells:
+        """Of some of the lines."""
+        return _Cells(self.x[some], self.counts[some], self.cuts[some], self.beyond[some])
+
+    def tails(self, mixtures: _Mixtures) -> tuple[FloatArray, FloatArray]:
+        """z of the cuts, outward, and log Φ(−z), both (lines, sides, clusters)."""
+        away = OUTWARD * (self.cuts[:, :, None] - mixtures.means[:, None, :])
+        z = away / mixtures.deviation[:, None, None]
+        return z, log_ndtr(-z)
+
+    def likelihood(self, mixtures: _Mixtures) -> FloatArray:
+        """The log-likelihood of rows in cells, by their density, and of rows beyond the cuts, by their probability."""
+        spread, shares = mixtures.deviation[:, None, None], np.log(mixtures.shares)[:, None, :]
+        z = (self.x[:, :, None] - mixtures.means[:, None, :]) / spread
+        inside = logsumexp(shares - 0.5 * z**2 - np.log(spread) - LOG_NORMAL, axis=2)
+        outside = logsumexp(shares + self.tails(mixtures)[1], axis=2)
+        return np.asarray((self.counts * inside).sum(axis=1) + (self.beyond * outside).sum(axis=1))
+
+    def step(self, mixtures: _Mixtures) -> _Mixtures:
+        """One step of EM."""
+        x, means, shares = self.x, mixtures.means[:, None, :], mixtures.shares
+        spread = mixtures.deviation[:, None, None]
+        slope = (means[..., 1] - means[..., 0]) / mixtures.deviation[:, None] ** 2
+        second = self.counts * expit(slope * (x - means.mean(axis=2)) + np.log(shares[:, 1:] / shares[:, :1]))
+        first = self.counts - second
+        z, tail = self.tails(mixtures)
+        outside = self.beyond[:, :, None] * softmax(np.log(shares)[:, None, :] + tail, axis=2)
+        # Rows beyond a cut have the mean and the mean square of a normal distribution beyond it.
+        hazard = _hazard(z, tail)
+        outer = means + OUTWARD * spread * hazard
+        outer_square = means * (2 * outer - means) + spread**2 * (1 + z * hazard)
+        each = np.stack([first.sum(axis=1), second.sum(axis=1)], axis=1) + outside.sum(axis=1) + TINY
+        sums = np.stack([(first * x).sum(axis=1), (second * x).sum(axis=1)], axis=1)
+        found = (sums + (outside * outer).sum(axis=1)) / each
+        square = (self.counts * x**2).sum(axis=1) + (outside * outer_square).sum(axis=(1, 2))
+        total = self.total
+        variance = (square - (each * found**2).sum(axis=1)) / total
+        return _Mixtures(found, np.sqrt(np.maximum(variance, 0.0)), np.maximum(each / total[:, None], TINY))
+
+
+def _climb(cells: _Cells, start: _Mixtures, *, free: bool) -> _Mixtures:
+    """EM of every line from a start until nothing moves, with free shares or those of the start."""
+    found = _Mixtures(start.means.copy(), start.deviation.copy(), start.shares.copy())
+    least, going = 1e-6 * start.deviation, np.arange(len(start.means))
     for _ in range(STEPS):
-        inside = np.log(shares) - 0.5 * ((x - means) / deviation) ** 2 - np.log(deviation) - LOG_NORMAL
-        from_cut = outward * (cuts - means) / deviation
-        tail = log_ndtr(-from_cut)
-        own, likelihood = _responsible(inside, counts)
-        own_tail, of_tails = _responsible(np.log(shares) + tail, beyond)
-        found = _Mixtures(means, deviation, shares, likelihood + of_tails)
-        now = found.likelihood / total[:, 0, 0]
-        if np.max(np.abs(now - before)) < SETTLED:
+        before = found.of(going)
+        now = cells.of(going).step(before)
+        if not free:
+            now.shares = before.shares
+        moved = np.abs(now.means - before.means) / before.deviation[:, None] + np.abs(now.shares - before.shares)
+        found.means[going], found.shares[going] = now.means, now.shares
+        found.deviation[going] = np.maximum(now.deviation, least[going])
+        going = going[moved.max(axis=1) > SETTLED]
+        if not len(going):
             break
-        before = now
-        hazard = _hazard(from_cut, tail)
-        mean_tail = means + outward * deviation * hazard
-        square_tail = means**2 + 2 * means * outward * deviation * hazard + deviation**2 * (1 + from_cut * hazard)
-        each = (own.sum(axis=1) + own_tail.sum(axis=1))[:, None, :] + np.finfo(float).tiny
-        means = ((own * x).sum(axis=1) + (own_tail * mean_tail).sum(axis=1))[:, None, :] / each
-        square = ((own * x**2).sum(axis=1) + (own_tail * square_tail).sum(axis=1))[:, None, :]
-        variance = (square - each * means**2).sum(axis=2, keepdims=True) / total
-        deviation = np.maximum(np.sqrt(np.maximum(variance, 0.0)), least)
-        if free:
-            shares = np.maximum(each / total, np.finfo(float).tiny)
     return found
 
 
@@ -340,9 +390,3 @@ def _hazard(z: FloatArray, tail: FloatArray) -> FloatArray:
     """φ(z)/Φ(−z), where ``tail`` is log Φ(−z). Far out this is z + 1/z, and both logarithms have lost their digits."""
     near = np.exp(np.where(z < FAR, -0.5 * z**2 - LOG_NORMAL - tail, 0.0))
     return np.where(z < FAR, near, z + 1 / np.maximum(z, FAR))
-
-
-def _responsible(logs: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Counts divided among the two clusters, and the log-likelihood of each pair."""
-    sums = np.logaddexp(logs[:, :, 0], logs[:, :, 1])[:, :, None]
-    return counts * np.exp(logs - sums), (counts * sums).sum(axis=(1, 2))

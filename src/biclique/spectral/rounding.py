@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
-from biclique.runtime.namespace import float64, moved, namespace, on_host, padded, to_host
+from biclique.runtime.namespace import float64, full, identity, moved, namespace, padded, to_host
 from biclique.spectral.lloyd import NewRows
 from biclique.spectral.membership import Odds, fit_odds
 
@@ -28,8 +27,8 @@ SAME = 1e-9
 SAMPLE_ROWS = 20_000
 """With more rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
 
-BLOCK_ENTRIES = 2**26
-"""Entries of the table rows × clusters that are in memory at once on a device."""
+BLOCK_ENTRIES = 2**22
+"""Entries of the table rows × clusters that are in memory at once."""
 
 SEEN_ROWS = 20_000
 """Training rows that are kept for probabilities. With so many, errors of a few thousandths are left."""
@@ -94,35 +93,39 @@ class Seen:
     labels: IntArray  # (n,)
     weights: FloatArray  # (n,), multiplicities
     values: FloatArray  # (columns − 1,), eigenvalues
+    order: float
+    short_steps: bool
+    """Whether K is that of neighbourhoods."""
 
     @classmethod
-    def of(cls, rows: FloatArray, labels: IntArray, weights: FloatArray, values: FloatArray) -> Seen:
+    def of(
+        cls,
+        rows: FloatArray,
+        labels: IntArray,
+        weights: FloatArray,
+        values: FloatArray,
+        order: float,
+        *,
+        short_steps: bool = False,
+    ) -> Seen:
         """At most ``SEEN_ROWS``, evenly spaced; a copy on the host."""
         n = len(rows)
         some = np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
         own, w, named = (to_host(x[moved(some, x)]) for x in (rows, weights, labels))
-        return cls(own.astype(float), named.astype(np.intp), w.astype(float), padded(values, own.shape[1] - 1))
+        values = padded(values, own.shape[1] - 1)
+        return cls(own.astype(float), named.astype(np.intp), w.astype(float), values, order, short_steps)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"rows": self.rows, "labels": self.labels, "weights": self.weights, "values": self.values}
+        return {name: value for name, value in self.__dict__.items() if name != "odds"}
 
     @cached_property
-    def _found(self) -> dict[tuple[float, bool], Odds]:
-        return {}
+    def odds(self) -> Odds:
+        """Of every pair of clusters."""
+        return fit_odds(self.rows, self.labels, self.weights, self.values, self.order, short_steps=self.short_steps)
 
-    def odds(self, order: float, *, short_steps: bool = False) -> Odds:
-        """Of every pair of clusters of a cut of this order."""
-        key = order, short_steps
-        if key not in self._found:
-            values = self.values
-            self._found[key] = fit_odds(self.rows, self.labels, self.weights, values, order, short_steps=short_steps)
-        return self._found[key]
-
-    def probabilities(
-        self, rows: FloatArray, labels: IntArray, order: float, *, short_steps: bool = False
-    ) -> FloatArray:
+    def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
         """Probabilities of clusters, (n, k), of embedded rows with known labels: the largest is the label's."""
-        return self.odds(order, short_steps=short_steps).probabilities(rows, labels)
+        return self.odds.probabilities(rows, labels)
 
 
 @dataclass(frozen=True)
@@ -132,14 +135,8 @@ class NearestCentre(EmbeddingRule):
     centres: FloatArray  # (k, columns)
 
     def labels(self, embedding: FloatArray) -> IntArray:
-        xp = namespace(embedding)
-        centres = moved(self.centres, embedding)
-        squares = moved(np.einsum("ij,ij->i", self.centres, self.centres), embedding)
-
-        def nearest(rows: FloatArray) -> IntArray:
-            return xp.argmin(squares - 2 * (rows @ centres.T), axis=1)  # type: ignore[no-any-return]
-
-        return in_blocks(nearest, embedding, len(self.centres))
+        squares = np.einsum("ij,ij->i", self.centres, self.centres)
+        return largest_column(embedding, self.centres.T, -squares / 2)
 
     def keeping(self, clusters: IntArray) -> NearestCentre:
         return NearestCentre(self.centres[clusters])
@@ -153,26 +150,23 @@ class LargestCoordinate(EmbeddingRule):
     absolute: bool
 
     def labels(self, embedding: FloatArray) -> IntArray:
-        xp = namespace(embedding)
-        rotation = moved(self.rotation, embedding)
-
-        def largest(rows: FloatArray) -> IntArray:
-            rotated = rows[:, : len(rotation)] @ rotation
-            return xp.argmax(xp.abs(rotated) if self.absolute else rotated, axis=1)  # type: ignore[no-any-return]
-
-        return in_blocks(largest, embedding, self.rotation.shape[1])
+        rows = embedding[:, : len(self.rotation)]
+        return largest_column(rows, self.rotation, np.zeros(self.rotation.shape[1]), absolute=self.absolute)
 
     def keeping(self, clusters: IntArray) -> LargestCoordinate:
         return LargestCoordinate(self.rotation[:, clusters], self.absolute)
 
 
-def in_blocks(label: Callable[[FloatArray], IntArray], rows: FloatArray, width: int) -> IntArray:
-    """``label`` of rows; on a device block by block, because a table of ``width`` columns may not fit."""
-    if on_host(rows):
-        return np.asarray(label(rows))
-    step = max(BLOCK_ENTRIES // max(width, 1), 1)
-    blocks = [label(float64(rows[top : top + step])) for top in range(0, max(len(rows), 1), step)]
-    return blocks[0] if len(blocks) == 1 else namespace(rows).concatenate(blocks)
+def largest_column(rows: FloatArray, matrix: FloatArray, offset: FloatArray, *, absolute: bool = False) -> IntArray:
+    """argmax_j of (x M)_j + o_j, or of its absolute value: block by block, because a table of all may not fit."""
+    xp = namespace(rows)
+    matrix, offset = moved(matrix, rows), moved(offset, rows)
+    step = max(BLOCK_ENTRIES // max(matrix.shape[1], 1), 1)
+    blocks = []
+    for top in range(0, max(len(rows), 1), step):
+        scores = float64(rows[top : top + step]) @ matrix + offset
+        blocks.append(xp.argmax(xp.abs(scores) if absolute else scores, axis=1))
+    return xp.concatenate(blocks)  # type: ignore[no-any-return]
 
 
 def kmeans(
@@ -246,20 +240,29 @@ def first_centres(embedding: FloatArray, weights: FloatArray, n_clusters: int) -
     return np.where(present[:, None], means, start)
 
 
-def cluster_sums(values: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
-    """The sum of the rows of every cluster, (k, columns)."""
-    return np.column_stack([np.bincount(labels, column, n_clusters) for column in values.T])
+def cluster_sums(rows: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
+    """Σ w and Σ w x of every cluster, (k, 1 + columns), on the host; rows are wherever they lie.
+
+    Sums are products with an indicator matrix, a block of rows at a time: adding by index would add in any order on a
+    device, and give other bits every time.
+    """
+    xp = namespace(rows)
+    sums, unit = full((n_clusters, 1 + rows.shape[1]), 0.0, rows), identity(n_clusters, rows)
+    step = max(BLOCK_ENTRIES // n_clusters, 1)
+    for top in range(0, len(rows), step):
+        place = slice(top, top + step)
+        w = weights[place, None]
+        sums += unit[labels[place]].T @ xp.concatenate([w, w * float64(rows[place])], axis=1)
+    return to_host(sums)
 
 
 def weighted_means(
-    embedding: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
+    rows: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
 ) -> tuple[FloatArray, np.ndarray]:
-    """The weighted mean of every cluster (zero if it is empty), and which clusters have rows."""
-    totals = np.bincount(labels, weights, minlength=n_clusters)
-    sums = cluster_sums(weights[:, None] * embedding, labels, n_clusters)
-    present = totals > 0
-    sums[present] /= totals[present, None]
-    return sums, present
+    """The weighted mean of every cluster (zero if it is empty), on the host, and which clusters have rows."""
+    sums = cluster_sums(rows, weights, labels, n_clusters)
+    present = sums[:, 0] > 0
+    return sums[:, 1:] / np.where(present, sums[:, 0], 1.0)[:, None], present
 
 
 def spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
