@@ -246,13 +246,49 @@ def test_gower_divides_by_ranges_itself(cli):
     assert found[0]["error"] < 0.15
 
 
-def test_codes_of_categories_set_no_cluster_apart(cli, tmp_path):
+@pytest.mark.parametrize("gower", ["", "--metric gower", "--affinity gower"])
+def test_levels_set_clusters_apart(cli, tmp_path, gower):
     rows = "".join(f"{i % 7 + 50 * (i % 2)},{'ab'[i % 2]}\n" for i in range(60))
     (tmp_path / "t.csv").write_text(f"age,city\n{rows}")
-    code, out, _ = cli("cluster t.csv -k 2 --affinity gower --categorical city --json")
+    command = f"cluster t.csv -k 2 --categorical city {gower}"
+    code, out, _ = cli(f"{command} --json")
     assert code == 0
-    columns = [[one["column"] for one in cluster["set_apart_by"]] for cluster in json.loads(out)["clusters"]]
-    assert columns == [["age"], ["age"]]
+    apart = [
+        [(one["column"], one["difference"]) for one in cluster["set_apart_by"]]
+        for cluster in json.loads(out)["clusters"]
+    ]
+    assert [found[:2] for found in apart] == [[("city=a", None), ("city=b", None)]] * 2  # no spread: no number
+    assert [found[2][0] for found in apart] == ["age", "age"]
+    _, out, _ = cli(command)
+    assert "city=a always higher, city=b always lower, age -" in out
+    assert "inf" not in out
+
+
+@pytest.mark.parametrize("k_max", ["", "--k-max 6"])
+def test_gower_takes_a_number_of_clusters_that_is_selected(cli, tmp_path, k_max):
+    rows = "".join(f"{'' if i == 5 else i % 3},{'abc'[i % 3]},{'xy'[i % 2]}\n" for i in range(90))
+    (tmp_path / "t.csv").write_text(f"n,one,two\n{rows}")
+    code, _, err = cli("cluster t.csv -k select")
+    assert code == 3
+    assert err.splitlines()[-1].endswith("-k select --metric gower --categorical one,two")  # most columns are levels
+    code, out, _ = cli(f"{err.splitlines()[-1].strip().removeprefix('biclique ')} --json {k_max}")
+    assert (code, json.loads(out)["rows"]) == (0, 90)
+    assert json.loads(out)["selected"].startswith(f"{len(json.loads(out)['clusters'])} clusters: ")
+
+
+def test_a_rare_category_does_not_stop_the_search(cli, tmp_path):
+    draw = np.random.default_rng(0).normal(size=(1500, 2))
+    lines = "".join(f"{a},{b},{'rare' if i < 3 else 'usual'}\n" for i, (a, b) in enumerate(draw))
+    (tmp_path / "t.csv").write_text(f"a,b,kind\n{lines}")
+    _, _, err = cli("cluster t.csv -k select --k-max 4")
+    assert cli(f"{err.splitlines()[-1].strip().removeprefix('biclique ')} -q")[:2] == (0, "")
+
+
+def test_what_is_known_of_structure_comes_once(cli):
+    np.save("t.npy", np.random.default_rng(0).normal(size=(200, 2)))
+    code, out, err = cli("cluster t.npy -k select --k-max 4")
+    assert (code, f"{out}{err}".count("No structure was found")) == (0, 1)
+    assert "No structure" in json.loads(cli("cluster t.npy -k select --k-max 4 --json")[1])["warnings"][0]
 
 
 def test_neighbours_on_two_moons(cli):

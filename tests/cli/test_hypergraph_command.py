@@ -51,10 +51,18 @@ def test_disconnected_is_said_and_the_largest_part_can_be_had(cli):
     assert (code, "none" in out) == (0, True)
     assert "biclique: warning: the hypergraph falls into 2 connected parts" in err
     assert "share no edge with another" in err
+    assert "give --largest-component" in err
     assert cli("hypergraph cluster h.csv -k 2 --largest-component -o l.npy -q") == (0, "", "")
     labels = np.load("l.npy")
     assert (labels[:30] >= 0).all()
     assert (labels[30:] == -1).all()
+
+
+def test_labels_to_standard_output(cli):
+    write_hypergraph(Hypergraph.from_edges([["a", "b"], ["b", "c"], ["d", "e"]]), "h.json")
+    code, out, err = cli("hypergraph cluster h.json -k 2 -o -")
+    assert (code, out) == (0, "vertex,label\na,0\nb,0\nc,0\nd,1\ne,1\n")
+    assert "labels written to standard output" in err
 
 
 def test_convert_and_info(cli, tmp_path):

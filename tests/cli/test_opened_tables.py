@@ -14,6 +14,7 @@ from biclique.tables import array_tables, text_tables
 from tests.optional import Optional, needs
 
 pytestmark = [needs("dask"), needs("pyarrow"), needs("pandas")]
+distributed = Optional("distributed")
 pd, pa, parquet, zarr = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet"), Optional("zarr")
 
 
@@ -194,6 +195,17 @@ def test_what_is_refused(refused, folder, monkeypatch):
     assert "no file has a name of this pattern" in refused(f"{dask} none/*.parquet")
     parquet.write_table(pa.table({"a": [1.0], "key": ["x"]}), "rows/9.parquet")
     assert "has other columns than" in refused(f"{dask} rows/*.parquet --drop key")
+
+
+@needs("distributed")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_scheduler_that_is_absent_or_has_no_workers(refused, folder, monkeypatch):
     monkeypatch.setattr(cluster_command, "connected", scheduler.connected)
-    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.5)
     assert "no Dask scheduler answers there" in refused("cluster rows -k 4 --dask tcp://127.0.0.1:9")
+    local = {"n_workers": 0, "processes": False, "dashboard_address": None, "host": "127.0.0.1", "protocol": "tcp"}
+    with distributed.LocalCluster(**local) as cluster:
+        where = cluster.scheduler_address
+        error = refused(f"cluster rows -k 4 -o labels --dask {where}")
+    assert error.startswith(f"3 --dask {where}: the scheduler has no workers, and none came in 0.5 s")
+    assert not Path("labels").exists()

@@ -279,7 +279,7 @@ def test_one_row_is_predicted_and_not_clustered(cli, refused, model, ending):
             between = "," if ending == ".csv" else "\t"
             Path(table).write_text(f"a{between}b\n{between.join(numbers)}")
     label = biclique.load("m.skops").predict(one)[0]
-    assert cli(f"predict m.skops {table} -o l.csv -q") == (0, "", "")
+    assert cli(f"predict m.skops {table} -o l.csv")[1].startswith(f"{table}: 1 row labelled by m.skops")
     assert Path("l.csv").read_text() == f"row,label\n0,{label}\n"
     error = "only one row; a table needs at least 2 rows to be clustered: add rows, or label it by a saved"
     assert error in refused(f"cluster {table} -k 2")

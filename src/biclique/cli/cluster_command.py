@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import Array, FloatArray, IntArray
 from biclique.cli.label_output import Labels, is_folder, paths_of_parts, write_file, write_parts
 from biclique.cli.opened_tables import OpenedTable, Prepared, is_shipped, open_table, table_file
 from biclique.cli.options import (
@@ -29,7 +30,7 @@ from biclique.cli.options import (
     whole_or,
     work_option,
 )
-from biclique.cli.results import facts_of, result_lines
+from biclique.cli.results import facts_of, result_lines, without_repeated
 from biclique.cli.scheduler import connected
 from biclique.cli.table_options import ColumnOptions, check_page, command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
@@ -220,7 +221,6 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
         _report(options, model, work, frame, rows, numbers, warned())
     if options.quiet and not options.json:
         return {}
-    error = "" if model.approximation_ is None else str(model.approximation_)  # said by a line of our own, too
     return {
         "table": printable(options.shown_table),
         **facts_of(model, work, labels, rows, labels[numbers]),
@@ -228,7 +228,7 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
         "output": options.output,
         "report": options.report,
         "saved": saved,
-        "warnings": [text for text in warned() if options.json or not error or error not in text],
+        "warnings": warned() if options.json else without_repeated(model, warned()),
     }
 
 
@@ -267,7 +267,10 @@ def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> Table
     text = options.in_words(error.description.replace(printable(path), printable(options.shown_table)))
     advice, more = _with_one_decimal(error.advice, options, path)
     first, *others = text.splitlines()
-    way = ["This deals with all of them:", f"  {command(options.arguments, advice)}"]
+    words = options.arguments
+    if advice.mostly_categories and (options.affinity, options.metric) == (NEIGHBORHOODS, METRICS[0]):
+        words, advice = (*words, "--metric", "gower"), replace(advice, missing=None)  # which compares rows with gaps
+    way = ["This deals with all of them:", f"  {command(words, advice)}"]
     explained = TableError(first)
     for note in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
         explained.add_note(note)
@@ -301,13 +304,21 @@ def _with_one_decimal(advice: Advice, options: ClusterOptions, path: str) -> tup
 
 def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepared) -> None:
     weights: dict[str, Any] = {} if work.weights is None else {"sample_weight": work.weights}
-    if options.n_clusters != "select" or options.k_max is None:
+    if options.n_clusters != "select" or (options.k_max is None and not options.compares_levels):
         model.fit(work.X, **weights)
         return
     how = {name: getattr(options, name) for name in ("random_state", "n_jobs", "verbose")}
-    selection = select_n_clusters(work.X, options.k_max, **how, **weights)
+    selection = select_n_clusters(_euclidean(options, work), options.k_max or MOST_CLUSTERS, **how, **weights)
     model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
+
+
+def _euclidean(options: ClusterOptions, work: Prepared) -> Array:
+    """The rows for the search for k, which compares them by Euclidean distances: levels as columns, gaps filled in."""
+    if not options.compares_levels:
+        return work.X
+    missing = "drop" if work.preparer.missing == "drop" else "mean"
+    return work.table.prepared(clone(work.preparer).set_params(encode="one-hot", scale="standard", missing=missing))[0]
 
 
 # Write

@@ -168,6 +168,7 @@ class Options:
         text = re.sub(rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w)|…)", given, text)
         text = re.sub(rf"^({names})(?= must)", lambda m: flags[m[1]], text)
         several = "|".join(name for name in flags if "_" in name)
+        text = re.sub(rf"fit \w+\.({several})\(\)", lambda m: f"give {flags[m[1]]}", text)
         return re.sub(rf"(?<!['\w])({several})(?!['\w])", lambda m: flags[m[1]], text)
 
     def explained(self, error: BicliqueError) -> str:

@@ -19,6 +19,7 @@ from biclique.cli.table_options import Labelling, SavedModel
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.models.saving import load_with_notes
 from biclique.progress import format_seconds
+from biclique.tables.diagnosis import counted
 from biclique.tables.writing import check_output
 
 EXAMPLES = """\
@@ -99,7 +100,7 @@ def lines(facts: Facts) -> list[str]:
     """The facts as text."""
     seconds = format_seconds(facts["seconds"])
     return [
-        f"{facts['table']}: {facts['rows']} rows labelled by {facts['model']} in {seconds}",
+        f"{facts['table']}: {counted(facts['rows'], 'row')} labelled by {facts['model']} in {seconds}",
         *size_lines(facts["clusters"], facts["without_label"], "rows"),
         *output_lines(facts["output"]),
     ]

@@ -15,6 +15,7 @@ from biclique.cli.table_options import SavedModel, TableOptions, check_page
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, TableWarning, warn_user
 from biclique.models.saving import load_with_notes
+from biclique.tables.diagnosis import counted
 
 EXAMPLES = """\
 examples:
@@ -58,10 +59,8 @@ def run(options: ReportOptions, warned: Warned) -> Facts:
         X, kept = preparer.transform_rows(table.frame)
         if isinstance(rest, Pipeline) and len(rest) > 1:
             X = np.asarray(rest[:-1].transform(X))
-        left_out = int((~kept).sum())
-        if left_out:
-            rows = "row" if left_out == 1 else "rows"
-            warn_user(f"{left_out} {rows} with missing values left out.", TableWarning)
+        if not kept.all():
+            warn_user(f"{counted(int((~kept).sum()), 'row')} with missing values left out.", TableWarning)
         last.report(
             X,
             options.page,

@@ -18,6 +18,8 @@ from biclique.progress import format_seconds
 from biclique.report.shown_columns import effects_of
 from biclique.runtime.memory import format_bytes
 from biclique.scores import clustering_error
+from biclique.tables.diagnosis import counted
+from biclique.tables.preparer import TablePreparer
 
 MOST_COLUMNS = 3
 """Columns that are named for each cluster."""
@@ -31,9 +33,7 @@ def facts_of(
 ) -> Facts:
     """The facts of a fit, by stable keys; ``shown`` are rows that tell what sets clusters apart: all, or some."""
     sizes = np.bincount(labels, minlength=int(getattr(model, "n_clusters_", model.n_clusters)))
-    codes = work.preparer.categorical_places_  # no quantities
-    names = {j: str(name) for j, name in enumerate(work.preparer.get_feature_names_out()) if j not in codes}
-    apart = _set_apart(shown[:, [*names]], shown_labels, [*names.values()], len(sizes))
+    apart = _set_apart(*_compared(work.preparer, shown), shown_labels, len(sizes))
     sure = [float(share) if np.isfinite(share) else None for share in model.how_sure()]
     sure += [None] * (len(sizes) - len(sure))
     clusters: list[Facts] = [
@@ -80,10 +80,24 @@ def facts_of(
     }
 
 
-def _set_apart(rows: FloatArray, labels: IntArray, names: Sequence[str], n_clusters: int) -> list[list[Facts]]:
+def _compared(preparer: TablePreparer, rows: FloatArray) -> tuple[list[str], FloatArray]:
+    """Names and columns to compare clusters by. The numbers of levels are no quantities: each level is a column."""
+    names, codes = list(map(str, preparer.get_feature_names_out())), preparer.categorical_places_
+    if not codes:
+        return names, rows
+    numbers = [j for j in range(len(names)) if j not in codes]
+    compared, columns = [names[j] for j in numbers], [rows[:, j] for j in numbers]
+    for j, category in zip(codes, preparer.category_columns_, strict=True):
+        for number, level in enumerate(preparer.levels_[category]):
+            compared.append(f"{names[j]}={level}")
+            columns.append((rows[:, j] == number).astype(float))
+    return compared, np.column_stack(columns)
+
+
+def _set_apart(names: Sequence[str], rows: FloatArray, labels: IntArray, n_clusters: int) -> list[list[Facts]]:
     """For every cluster the columns in which it differs most from the rest, the largest difference first."""
     apart = []
-    for effects in effects_of(rows, labels, n_clusters) if names else [()] * n_clusters:
+    for effects in effects_of(rows, labels, n_clusters):
         order = np.argsort(-np.nan_to_num(np.abs(effects), posinf=np.finfo(float).max), kind="stable")[:MOST_COLUMNS]
         most = [(names[j], float(f"{effects[j]:.6g}")) for j in order if np.abs(effects[j]) > 0]
         # JSON has no infinity: a column that separates a cluster from the rest without any spread has no number.
@@ -99,10 +113,11 @@ def result_lines(facts: Facts) -> list[str]:
     if "complete" in facts:
         return [f"{facts['output']}: all {facts['complete']} parts of this run are there; nothing to do."]
     left_out = f", {facts['rows_left_out']} left out" if facts["rows_left_out"] else ""
+    columns = counted(facts["columns"], "column")
     chunks = ", read in chunks" if facts["streamed"] else ""
     gamma = f", gamma {facts['gamma']:.4g}" if facts["gamma"] is not None else ""
     lines = [
-        f"{facts['table']}: {facts['rows']} rows{left_out}, {facts['columns']} columns, scale {facts['scale']}{chunks}",
+        f"{facts['table']}: {facts['rows']} rows{left_out}, {columns}, scale {facts['scale']}{chunks}",
         f"order {float(facts['order']):g}, {facts['affinity']}{gamma}, {facts['gram']} {facts['precision']}, "
         f"{facts['passes']} passes, {format_seconds(facts['seconds'])}",
         facts["accuracy"],
@@ -126,6 +141,14 @@ def result_lines(facts: Facts) -> list[str]:
     if facts["saved"]:
         lines.append(f"model written to {facts['saved']['file']}: {format_bytes(facts['saved']['bytes'])}")
     return lines
+
+
+def without_repeated(model: BicliqueSpectralClustering, warned: Sequence[str]) -> list[str]:
+    """The warnings that lines of our own do not repeat: how exact it is, and whether there is structure."""
+    selection = getattr(model, "k_selection_", None)
+    repeated = [] if selection is None else [selection.structure.reason]
+    repeated += [] if model.approximation_ is None else [str(model.approximation_)]
+    return [text for text in warned if not any(words and words in text for words in repeated)]
 
 
 def _accuracy(model: BicliqueSpectralClustering) -> str:
@@ -152,10 +175,10 @@ def _cluster_lines(clusters: Sequence[Facts], n_rows: int) -> list[str]:
 
 
 def _differences(apart: Sequence[Facts]) -> str:
-    """``petal length -2.9, petal width -2.7``."""
+    """``petal length -2.9, petal width -2.7``; without any spread: ``city=Oslo always higher``."""
     words = []
     for one in apart:
         name = one["column"] if len(one["column"]) <= NAME_WIDTH else one["column"][: NAME_WIDTH - 1] + "…"
-        infinite = f"{'+' if one['above'] else '-'}inf"
-        words.append(f"{name} {infinite if one['difference'] is None else format(one['difference'], '+.1f')}")
+        always = f"always {'higher' if one['above'] else 'lower'}"
+        words.append(f"{name} {always if one['difference'] is None else format(one['difference'], '+.1f')}")
     return ", ".join(words)

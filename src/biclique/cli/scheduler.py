@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -10,7 +11,7 @@ from biclique.exceptions import DataError, optional, printable
 from biclique.runtime.threads import count_threads
 
 CONNECT_SECONDS = 30
-"""Seconds after which a scheduler counts as absent."""
+"""Seconds after which a scheduler, or its workers, count as absent."""
 
 
 @contextmanager
@@ -21,6 +22,8 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
         return
     distributed = optional("distributed", DASK)
     with ExitStack() as stack:
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable()  # Dask and its event loop write lines of their own about workers that come, go or are lost
         if where == "local":
             cluster = distributed.LocalCluster(
                 n_workers=count_threads(jobs),
@@ -38,4 +41,11 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
                 "tcp://10.0.0.1:8786, or local."
             ) from error
         stack.enter_context(client)
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError as error:
+            raise DataError(
+                f"--dask {printable(where)}: the scheduler has no workers, and none came in {CONNECT_SECONDS:g} s: "
+                f"start some, as in dask worker {printable(where)}."
+            ) from error
         yield

@@ -193,6 +193,8 @@ class Advice:
     date_order: str | None = None
     dates: str | None = None
     missing: str | None = None
+    mostly_categories: bool = False
+    """Whether more than half of the columns that are left are categories: Gower's distance is for those."""
 
     def python(self, given: dict[str, Any]) -> str:
         """A call to paste; ``given`` are the parameters that were set before."""

@@ -86,6 +86,8 @@ def sorted_columns(
     if problems:
         about = [found for found in looks if found in problems or found in ids]
         advice = advise(about, categories, fill=missing == "refuse")
+        n_left = len(looks) - len(advice.id) - len(advice.drop)
+        advice.mostly_categories = 2 * len({*categories, *advice.categorical}) > n_left
         shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
         gap = first_gap(frame[[found.name for found in problems]])
         nothing_left = {*frame.columns} <= {*advice.id, *advice.drop}
