@@ -326,18 +326,33 @@ def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
 
 
 @pytest.mark.parametrize("change", [lambda block: block + 1, lambda block: block[:-1]])
-def test_a_chunk_that_changes_between_passes(blobs, change):
-    passes = []
+@pytest.mark.parametrize(
+    ("parameters", "step"), [({}, "nearest landmarks"), ({**KERNEL, "rank": 60}, "matrix")], ids=["default", "kernel"]
+)
+def test_a_chunk_that_changes_between_passes(blobs, change, parameters, step):
+    steps = iter(("draw", "sums", "matrix") if parameters else ("draw", "nearest landmarks"))
 
     def read(block, block_info=None):
         if block_info is None or block_info[0]["chunk-location"][0] != 3:
             return block
-        passes.append(1)
-        return block if len(passes) < 3 else change(block)
+        return change(block) if next(steps) == step else block
 
     X = delayed(blobs[0]).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(DataError, match=r"chunk 3 of X, .* matrix: (its rows are not those of an earlier|it has 39)"):
-        model().fit(X)
+    with pytest.raises(DataError, match=rf"chunk 3 of X, .* {step}: (its rows are not those of an earlier|it has 39)"):
+        model(**parameters).fit(X)
+
+
+def test_rows_are_read_twice_by_the_default(blobs):
+    """The landmarks of rows are found once; their numbers are kept."""
+    reads = []
+
+    def read(block, block_info=None):
+        if block_info is not None:
+            reads.append(block_info[0]["chunk-location"][0])
+        return block
+
+    model().fit(delayed(blobs[0]).map_blocks(read, dtype=float, meta=np.empty((0, 0)))).labels_.compute()
+    assert sorted(reads) == sorted([*range(5)] * 2)
 
 
 def masked(values, *place):

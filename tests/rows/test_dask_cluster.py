@@ -119,22 +119,52 @@ def deadly(block, folder, block_info=None):
     return block
 
 
-def test_a_worker_dies_in_every_pass(client, blobs, expected, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("parameters", "steps"),
+    [
+        ({}, {"draw", "landmarks"}),  # later passes read what is kept
+        ({"affinity": "rbf", "gram": "nystroem", "order": 4}, {"draw", "sums", "matrix", "labels"}),
+    ],
+    ids=["default", "kernel"],
+)
+def test_a_worker_dies_in_every_pass(client, blobs, parameters, steps, tmp_path, monkeypatch):
     from biclique.rows.dask_rows import DaskRows
 
     run = DaskRows._run
 
-    def told(self, compute, what):
-        (tmp_path / "now").write_text(what.split()[-1])
-        return run(self, compute, what)
+    def noted(self, compute, step):
+        (tmp_path / "now").write_text(step.split()[-1])
+        found = run(self, compute, step)
+        if dask.is_dask_collection(found):
+            distributed.wait(found)  # what is kept is computed while other steps begin
+        return found
 
-    monkeypatch.setattr(DaskRows, "_run", told)
+    monkeypatch.setattr(DaskRows, "_run", noted)
     X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
-    found = model().fit(X)
-    assert {path.name for path in tmp_path.glob("died*")} == {
-        f"died-in-{name}" for name in ("draw", "sums", "matrix", "labels")
-    }
+    found = model(**parameters).fit(X)
+    assert {path.name for path in tmp_path.glob("died*")} == {f"died-in-{name}" for name in steps}
+    np.testing.assert_array_equal(found.embedding_.compute(), in_one_thread(blobs[0], **parameters))
+
+
+def test_what_is_kept_is_computed_again_if_its_worker_dies(client, blobs, expected, monkeypatch):
+    from biclique.rows.dask_rows import DaskRows
+
+    keep, killed = DaskRows.keep, []
+
+    def keep_and_die(self, function, columns, dtype, what, progress):
+        kept = keep(self, function, columns, dtype, what, progress)
+        distributed.wait(kept.array)
+        pids = client.run(os.getpid)
+        owner = next(iter(client.who_has(kept.array).values()))[0]
+        killed.append(owner)
+        os.kill(pids[owner], signal.SIGKILL)
+        return kept
+
+    monkeypatch.setattr(DaskRows, "keep", keep_and_die)
+    found = model().fit(delayed(blobs[0]))
+    assert len(killed) == 2  # the landmarks of rows, and labels
     np.testing.assert_array_equal(found.embedding_.compute(), expected)
+    assert found.labels_.compute().shape == (300,)
 
 
 def test_a_chunk_that_kills_every_worker(client, blobs, tmp_path):

@@ -101,11 +101,19 @@ class NeighborhoodMap(FeatureMap):
 
     def columns(self, X: Rows) -> Any:
         """φ(x) of every row, a CSR matrix (m, p) on the host."""
+        return self.columns_of(self.landmark_numbers(X))
+
+    def columns_of(self, numbers: IntArray) -> Any:
+        """φ of rows whose landmarks are known by their numbers."""
+        member = numbers < self.size
+        near, ends = numbers[member].astype(np.int32), np.append(0, np.cumsum(member.sum(axis=1)))
+        return sparse.csr_array((self._entries[near], near, ends), shape=(len(numbers), self.size))
+
+    def landmark_numbers(self, X: Rows) -> IntArray:
+        """Numbers of the landmarks in N(x), ascending, (m, c); p stands behind those of a row that has fewer than c."""
         near, member = self.members(X)
-        near = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
-        member = near < self.size
-        ends = np.append(0, np.cumsum(member.sum(axis=1)))
-        return sparse.csr_array((self._entries[near[member]], near[member], ends), shape=(X.shape[0], self.size))
+        numbers = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
+        return numbers[:, : int(member.sum(axis=1).max(initial=0))]
 
     def members(self, X: Rows) -> tuple[IntArray, np.ndarray]:
         """Numbers of the nearest landmarks of every row, (m, c), and which of them are in N(x)."""

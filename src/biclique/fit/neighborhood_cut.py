@@ -91,6 +91,17 @@ class KeptRows(ArrayRows):
         return run_panels(of_piece, self.n_rows, PIECE_ROWS, n_jobs=self.n_jobs)
 
 
+class KnownMap(KeptMap):
+    """φ(x) of rows that are the numbers of their landmarks: those of Dask's rows are found once."""
+
+    def __init__(self, found: NeighborhoodMap) -> None:
+        super().__init__(found.size)
+        self.found = found
+
+    def columns(self, X: Rows) -> Any:
+        return self.found.columns_of(np.asarray(X))
+
+
 @dataclass
 class FirstPass(RowSums):
     """s = Φᵀw, Σw, rows, and which landmarks are connected."""
@@ -123,7 +134,7 @@ class Hypergraph:
     map: NeighborhoodMap
     rows: RowSource
     columns: FeatureMap
-    """φ of ``rows``: those of rows in memory are kept, others are found in every pass."""
+    """φ of ``rows``."""
     first: FirstPass
 
 
@@ -222,10 +233,7 @@ def connected(
     """The hypergraph, with r doubled until it has at most k connected components."""
     while True:
         progress.say(f"{found.size} landmarks, {found.n_neighbors} of them a row")
-        rows: RowSource = source
-        columns: FeatureMap = found
-        if source.in_memory:
-            rows, columns = keep_columns(found, source, n_jobs, progress), KeptMap(found.size)
+        rows, columns = keep_columns(found, source, n_jobs, progress)
         first = rows.sum(_first_pass(columns, n_jobs), "sums", progress)
         few = first.parts.max() < n_clusters or n_clusters == 1
         if few or found.n_neighbors >= found.size:
@@ -233,15 +241,24 @@ def connected(
         found = found.with_neighbors(2 * found.n_neighbors)
 
 
-def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress) -> ArrayRows:
-    """φ of all rows in memory, as rows of a CSR matrix on the host."""
+def keep_columns(
+    found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress
+) -> tuple[RowSource, FeatureMap]:
+    """φ of all rows, found once: of rows in memory as rows of a CSR matrix, of Dask's as numbers of landmarks.
+
+    Such numbers take some 14 bytes a row, where the chunk is.
+    """
+    if not source.in_memory:
+        dtype = np.min_scalar_type(found.size)
+        kept = source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
+        return kept, KnownMap(found)
     X, _ = source.placed()
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
     step = block_starts(found, X).step
     jobs = n_jobs if on_host(X) else 1
     blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=jobs, tick=tick)
     weights = np.ones(X.shape[0]) if source.weights is None else source.weights
-    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, n_jobs)
+    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, n_jobs), KeptMap(found.size)
 
 
 # Passes

@@ -167,10 +167,11 @@ def _third_pass(
     own = replace(fitted, points=replace(spectrum, map=mapped.columns)).for_rows()
 
     if not source.in_memory:
-        embedding = source.later(lambda X: own.embed(X, n_jobs), settings.n_columns, np.float64, checked=True)
+        new = fitted.for_rows()
+        embedding = source.later(lambda X: new.embed(X, n_jobs), settings.n_columns, np.float64, checked=True)
         if assignment is None:
             return Training(n_distinct, embedding)
-        labels, sizes = source.label(lambda X: own.labels(X, n_jobs), settings.n_groups, progress)
+        labels, sizes = mapped.rows.label(lambda X: own.labels(X, n_jobs), settings.n_groups, progress)
         _keep_rule(fitted, assignment.pointwise.keeping(np.flatnonzero(sizes)))
         return Training(n_distinct, embedding, labels, sizes=tuple(sizes[sizes > 0].tolist()))
 

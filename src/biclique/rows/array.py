@@ -102,6 +102,12 @@ class RowSource(ABC):
     def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
         """A function of every block, in the order of the rows."""
 
+    def keep(
+        self, function: Callable[[Rows], Array], columns: int, dtype: DTypeLike, what: str, progress: Progress
+    ) -> RowSource:
+        """What every row gets, computed once, as rows of some ``columns``, with the multiplicities of these."""
+        raise NotImplementedError("these rows give their results at once")
+
     def later(
         self, function: Callable[[Rows], Array], columns: int | None, dtype: DTypeLike, *, checked: bool = False
     ) -> Array:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -47,8 +48,6 @@ QUIET = Progress(False)
 
 NOTHING = np.empty((0, 0), dtype=object)
 """What Dask is told of arrays whose entries are parts."""
-
-LAZY = "computation of a lazy result"
 
 
 # What a task does with its chunk
@@ -173,7 +172,7 @@ def map_chunk(rows: Any, *, work: Work, none: Array, block_id: tuple[int, ...]) 
     found = work.part(block_id[0], rows)
     if found.error is not None:
         raise found.error
-    return none if found.value is None else np.asarray(found.value, none.dtype).reshape(-1, none.shape[1])
+    return none if found.value is None else np.asarray(found.value, none.dtype).reshape(len(found.value), -1)
 
 
 # The source
@@ -278,10 +277,7 @@ class DaskRows(RowSource):
 
     def _reduce(self, function: Callable[[Block], Any], what: str, progress: Progress) -> Any:
         """Σ of a function over the chunks; None if there are no rows."""
-        step, n_chunks = f"pass over the rows for the {what}", len(self.lengths)
-        done = iter(range(1, n_chunks + 1))
-        work = Work(function, step, self.names, self._check, self.lengths, self._checksums)
-        work = replace(work, tick=lambda: progress.share(step, next(done) / n_chunks))
+        work, n_chunks = self._pass(function, what, progress), len(self.lengths)
         parts = self._tasks(sum_chunk, work, self.array, *self._weights, chunks=((1,) * n_chunks, (1,)), meta=NOTHING)
         total = import_dask().array.reduction(
             parts,
@@ -296,16 +292,71 @@ class DaskRows(RowSource):
             meta=NOTHING,
             name=parts.name,
         )
-        progress.share(step, 0.0)
-        found: Part = self._run(total.compute, step)
-        progress.share(step, 1.0)
+        found: Part = self._run(total.compute, work.step)
+        progress.share(work.step, 1.0)
         if found.error is not None:
             raise found.error
         self._check = None
         self._checksums |= found.checksums
         return found.value
 
-    def _tasks(self, task: Callable[..., Any], work: Work, *arrays: Any, meta: Array, **more: Any) -> Any:
+    # What every row gets
+
+    def keep(
+        self, function: Callable[[Rows], Array], columns: int, dtype: DTypeLike, what: str, progress: Progress
+    ) -> DaskRows:
+        work = self._pass(lambda block: function(block.rows), what, progress)
+        kept = DaskRows(self._run(self._of_rows(work, columns, dtype).persist, work.step), None, no_check)
+        kept._weights = self._weights
+        progress.share(work.step, 1.0)
+        return kept
+
+    def label(
+        self, function: Callable[[Rows], Array], n_clusters: int, progress: Progress
+    ) -> tuple[IntArray, IntArray]:
+        """Labels as a lazy collection, and the rows of every cluster; clusters without rows are left out of the former.
+
+        Labels are computed once and kept where the chunks are: a byte for each row, or two.
+        """
+        labels = self.keep(function, 1, np.min_scalar_type(n_clusters), "labels", progress).array[:, 0]
+        sizes = self._run(import_dask().array.bincount(labels, minlength=n_clusters).compute, "count of the labels")
+        numbers = np.cumsum(sizes > 0) - 1
+        return labels.map_blocks(numbers.take, dtype=np.intp), sizes
+
+    def later(
+        self, function: Callable[[Rows], Array], columns: int | None, dtype: DTypeLike, *, checked: bool = False
+    ) -> Array:
+        lengths, check = self.lengths if self.known else None, None if checked else no_check
+        work = Work(
+            lambda block: function(block.rows),
+            "computation of a lazy result",
+            self.names,
+            check,
+            lengths,
+            self._checksums,
+        )
+        found = self._of_rows(work, columns or 1, dtype)
+        return found if columns else found[:, 0]  # type: ignore[no-any-return]
+
+    # Tasks
+
+    def _pass(self, function: Callable[[Block], Any], what: str, progress: Progress) -> Work:
+        """What a pass does, with its progress."""
+        step, done = f"pass over the rows for the {what}", count(1)
+
+        def tick() -> None:
+            progress.share(step, next(done) / len(self.lengths))
+
+        progress.share(step, 0.0)
+        return Work(function, step, self.names, self._check, self.lengths, self._checksums, tick)
+
+    def _of_rows(self, work: Work, columns: int, dtype: DTypeLike) -> Any:
+        """What a function of rows gives, in chunks of the same rows."""
+        rows = self.array.chunks[0] if work.lengths is None else tuple(map(int, work.lengths))
+        none = np.empty((0, columns), dtype)
+        return self._tasks(partial(map_chunk, none=none), work, self.array, chunks=(rows, (columns,)), meta=none)
+
+    def _tasks(self, task: Callable[..., Any], work: Work, *arrays: Any, meta: Array, chunks: Any) -> Any:
         """A Dask array with one task for each chunk of these arrays."""
         dask = import_dask()
         return dask.array.map_blocks(
@@ -315,7 +366,7 @@ class DaskRows(RowSource):
             name=f"biclique-{work.step.split()[-1]}-{uuid4().hex[:8]}",
             dtype=meta.dtype,
             meta=meta,
-            **more,
+            chunks=chunks,
         )
 
     def _run(self, compute: Callable[[], Any], step: str) -> Any:
@@ -349,36 +400,6 @@ class DaskRows(RowSource):
         except Exception as error:
             return error
         return None
-
-    # Lazy results
-
-    def later(
-        self, function: Callable[[Rows], Array], columns: int | None, dtype: DTypeLike, *, checked: bool = False
-    ) -> Array:
-        lengths = self.lengths if self.known else None
-        check = None if checked else no_check
-        work = Work(lambda block: function(block.rows), LAZY, self.names, check, lengths, self._checksums)
-        rows = self.array.chunks[0] if lengths is None else tuple(map(int, lengths))
-        none = np.empty((0, columns or 1), dtype)
-        task = partial(map_chunk, none=none)
-        found = self._tasks(task, work, self.array, chunks=(rows, (columns or 1,)), meta=none)
-        return found if columns else found[:, 0]  # type: ignore[no-any-return]
-
-    def label(
-        self, function: Callable[[Rows], Array], n_clusters: int, progress: Progress
-    ) -> tuple[IntArray, IntArray]:
-        """Labels as a lazy collection, and the rows of every cluster; clusters without rows are left out of the former.
-
-        Labels are computed once and kept where the chunks are: a byte for each row, or two.
-        """
-        step = "pass over the rows for the labels"
-        progress.share(step, 0.0)
-        lazy: Any = self.later(function, None, np.min_scalar_type(n_clusters), checked=True)
-        kept = self._run(lazy.persist, step)
-        sizes = self._run(import_dask().array.bincount(kept, minlength=n_clusters).compute, step)
-        progress.share(step, 1.0)
-        numbers = np.cumsum(sizes > 0) - 1
-        return kept.map_blocks(numbers.take, dtype=np.intp), sizes
 
 
 def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
