@@ -112,7 +112,7 @@ class NeighborhoodMap(FeatureMap):
     def landmark_numbers(self, X: Rows) -> IntArray:
         """Numbers of the landmarks in N(x), ascending, (m, c); p stands behind those of a row that has fewer than c."""
         near, member = self.members(X)
-        numbers = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
+        numbers: IntArray = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
         return numbers[:, : int(member.sum(axis=1).max(initial=0))]
 
     def members(self, X: Rows) -> tuple[IntArray, np.ndarray]:

@@ -174,7 +174,7 @@ def map_neighborhoods(
         return SmallPairs(pairs.values, pairs.vectors, pairs.residuals, informative)
 
     order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
-    pool_rows = pool.rows if numbers is None else graph.rows.held[numbers]
+    pool_rows = graph.map.landmark_numbers(pool.rows) if numbers is None else graph.rows.held[numbers]
     return Mapped(chosen, graph.map, pool, pool_rows, graph.rows, graph.columns, graph.first, (order,), solve=solve)
 
 
