@@ -31,6 +31,8 @@ ESTIMATORS = [
 ]
 SELDOM = [
     BicliqueSpectralClustering("select"),
+    BicliqueSpectralClustering(**RBF, gram="nystroem"),
+    BicliqueSpectralClustering(**RBF, gram="features"),
     BicliqueSpectralClustering(2, affinity="gower", n_init=1),
     BicliqueSpectralEmbedding(affinity="gower"),
     BicliqueKernelKMeans(2, affinity="gower"),

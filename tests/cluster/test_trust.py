@@ -141,6 +141,17 @@ def test_weights_count_as_repeated_rows():
         np.testing.assert_allclose(once, twice, atol=0.02)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["exact", "landmarks"])
+def test_probabilities_of_weighted_rows_are_those_of_repeated_rows(way):
+    X, _ = make_blobs(60, centers=3, cluster_std=2.0, random_state=1)
+    counts = np.random.RandomState(0).randint(1, 30, 60)
+    asked = {"random_state": 0, "precision": "float64", **WAYS[way]}
+    weighted = BicliqueSpectralClustering(3, **asked).fit(X, sample_weight=counts)
+    repeated = BicliqueSpectralClustering(3, **asked).fit(np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
 def test_a_cluster_of_one_row_or_of_equal_rows_has_probabilities():
     rows = np.array([[1.0, 0.0]] * 10 + [[1.0, 3.0]])
     labels = np.array([0] * 10 + [1])

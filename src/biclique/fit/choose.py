@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from biclique._typing import Device, FloatArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type, has_tiles
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, exact_columns, map_kind
+from biclique.features.neighborhoods import canonical_order
 from biclique.fit.settings import Settings
 from biclique.gram.by_name import GRAMS
 from biclique.gram.dense import dense_bytes
@@ -24,7 +25,7 @@ from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import needs_gamma, precise_kernel
 from biclique.neighbors.index import search_bytes, uses_tree
-from biclique.rows.array import RowSource, Vertices, distinct_given, distinct_rows
+from biclique.rows.array import RowSource, Vertices, digests, distinct_given, distinct_rows, with_zeros
 from biclique.runtime.memory import format_bytes, require_memory
 from biclique.runtime.namespace import on_host
 from biclique.spectral.assign import ASSIGNERS
@@ -165,7 +166,10 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
                 "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, because rows of weight 0 "
                 "are in the lists of others: leave those rows and columns out of the graph."
             )
-        return Vertices.of_rows(X, weights, given=True)  # distances need not be symmetric
+        # Distances need not be symmetric, so every row is a vertex; equal ones get what the first one gets.
+        known, first, inverse = np.unique(digests(with_zeros(X)), return_index=True, return_inverse=True)
+        everyone = np.arange(X.shape[0])
+        return Vertices(X, weights, first[inverse], known, everyone, given=True, places=first)
     return distinct_given(X, weights)
 
 
@@ -208,7 +212,27 @@ def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
         )
 
 
-# The order
+# The order of rows, for starts
+
+MOST_ORDERED = 2**25
+"""Entries of the largest table whose rows are put in an order: it takes two copies of them."""
+
+
+def assigned_in_order(
+    rows: Rows | None, embedded: FloatArray, weights: FloatArray, label: Callable[[FloatArray, FloatArray], Assignment]
+) -> Assignment:
+    """Labels of embedded rows that stand in an order which units, signs and the order of columns do not change.
+
+    The starts of k-means follow it. ``rows`` is None if there are only similarities.
+    """
+    if rows is None or rows.shape[0] * rows.shape[1] > MOST_ORDERED or len(embedded) != rows.shape[0]:
+        return label(embedded, weights)
+    order = canonical_order(rows)
+    found = label(embedded[order], weights[order])
+    return replace(found, labels=found.labels[np.argsort(order)])
+
+
+# The order of the hypergraph
 
 Cut = TypeVar("Cut")
 

@@ -14,6 +14,7 @@ from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, 
 from biclique.fit.choose import (
     GRAPH_NEIGHBORS,
     Chosen,
+    assigned_in_order,
     check_memory,
     choose_gram,
     choose_kernel,
@@ -144,6 +145,8 @@ class CutEmbedding:
     pairs: EigenResult
     extension: Extension
     rows: FloatArray  # (n, n_columns), the trivial column first
+    data: Rows | None
+    """The vertices as rows of the table, if they are."""
     eigenvalues: FloatArray  # (n_columns − 1,)
     residuals: FloatArray
     parts: IntArray | None = None
@@ -243,8 +246,7 @@ class ExactCuts:
             gram = DenseGram(K, n_jobs=n_jobs) if isinstance(K, np.ndarray) else SparseGram(K, n_jobs=n_jobs)
         elif name in FACTORED:
             some = draw_by_permutation(n, pool_size(settings.rank), random)
-            weights = vertices.weights[some]
-            pool = Pool(vertices.data[some], weights, np.arange(len(some)), weights)
+            pool = Pool(vertices.data[some], vertices.weights[some])
             approximate, error = choose_map(settings, chosen, orders[0], pool, random)
             gram = FactoredGram(approximate, vertices.data, n_jobs=n_jobs, tick=tick)
             chosen = replace(chosen, rank=approximate.size, error=error)
@@ -285,7 +287,7 @@ class ExactCuts:
         facts: dict[str, Any] = {"device": str(source.device), "precision": precision}
         gram = TorchGram(kernel, X, tick=progress.tick if progress.enabled else None, owned=owned, **facts)
         weights = np.ones(n) if source.weights is None else source.weights
-        orders = settings.orders_for(pool.n_distinct)
+        orders = settings.orders_for(pool.n)
         probe, k = None, min(settings.n_columns, n) - 1
         if k > 0 and not solves_directly(n, k):
             seed = int(random.randint(2**31))
@@ -347,7 +349,10 @@ class ExactCuts:
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
         m = self.n_columns
         values, residuals = padded(pairs.values, m - 1), padded(pairs.residuals, m - 1)
-        return CutEmbedding(cut, order, pairs, extension, padded(rows, m), values, residuals, parts, clipped, lowest)
+        data = None if self.vertices.given else self.vertices.data
+        return CutEmbedding(
+            cut, order, pairs, extension, padded(rows, m), data, values, residuals, parts, clipped, lowest
+        )
 
     def solve_connected(self, cut: NormalizedCut, k: int, random: np.random.RandomState) -> EigenResult:
         """The eigenpairs of the whole cut, or of that of a connected component."""
@@ -425,15 +430,20 @@ def assign(settings: Settings, found: CutEmbedding, n_clusters: int, rows: Float
         return one_each(rows, found.cut if settings.needs_cut else None).contiguous()
     if found.parts is not None and found.parts.max() + 1 >= n_clusters and not settings.needs_cut:
         return _whole_parts(found, found.parts, n_clusters)
-    return assign_in_place(
-        settings.assign_labels,
-        rows,
-        found.cut.weights,
-        n_clusters,
-        cut=found.cut,
-        n_init=settings.n_init,
-        random_state=check_random(settings.random_state),
-    ).contiguous()
+
+    def label(rows: FloatArray, weights: FloatArray) -> Assignment:
+        return assign_in_place(
+            settings.assign_labels,
+            rows,
+            weights,
+            n_clusters,
+            cut=found.cut,
+            n_init=settings.n_init,
+            random_state=check_random(settings.random_state),
+        )
+
+    data = None if settings.needs_cut else found.data
+    return assigned_in_order(data, rows, found.cut.weights, label).contiguous()
 
 
 def _whole_parts(found: CutEmbedding, parts: IntArray, n_clusters: int) -> Assignment:

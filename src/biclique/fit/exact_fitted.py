@@ -39,6 +39,8 @@ class ExactPoints(Points):
     kept: IntArray | None
     """The columns of vertices in such a matrix, if not all of them are."""
     symmetric: bool
+    is_sparse: bool
+    """Whether the training rows came as a sparse matrix."""
     live: GramOperator | None
     """On a device: the operator, which a copy that was pickled goes on without, on the host."""
 
@@ -50,7 +52,7 @@ class ExactPoints(Points):
         return self.live is not None
 
     def match(self, X: Rows) -> Rows:
-        if self.trained is None or self.given or sparse.issparse(X) == sparse.issparse(self.trained.rows):
+        if self.given or sparse.issparse(X) == self.is_sparse:
             return X
         return X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
 
@@ -108,14 +110,23 @@ def fit_exact(
     lookups = bool(len(digests)) or trained is None or vertices.given
     rows = to_host(found.rows)
     live = None if on_host(gram.like) else gram
+    graph = settings.kernel.given and settings.kernel.neighbors
     fitted = Fitted(
         settings=settings,
         chosen=replace(cuts.chosen, order=order, order_reason=reason),
         eigenvalues=found.eigenvalues,
         residuals=found.residuals,
         n_passes=found.cut.n_passes,
-        points=ExactPoints(found.extension, trained, settings.kernel.given, vertices.kept, settings.symmetric, live),
-        known=Known(digests, vertices.places, rows if lookups else rows[:0]),
+        points=ExactPoints(
+            found.extension,
+            trained,
+            settings.kernel.given,
+            vertices.kept,
+            settings.symmetric,
+            sparse.issparse(source.held),
+            live,
+        ),
+        known=Known(digests, vertices.places, rows if lookups else rows[:0], of_graph=graph),
     )
     embedding = known_or_new(rows, vertices.index, source.held, lambda new: fitted.embed_new(new, n_jobs)[0])
     training = Training(vertices.n, embedding)

@@ -13,7 +13,7 @@ from biclique.fit.choose import Chosen
 from biclique.fit.settings import Settings
 from biclique.gram.operator import CrossGram
 from biclique.kernels.kernel import Kernel
-from biclique.rows.array import find_rows, known_or_new
+from biclique.rows.array import find_rows, known_or_new, with_zeros
 from biclique.runtime.namespace import padded, to_host, unit_rows
 from biclique.spectral.lloyd import NewRows
 from biclique.spectral.rounding import Rule, Seen
@@ -62,10 +62,12 @@ class Known:
     places: IntArray | None = None  # for a given matrix: the vertex of each digest
     rows: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # the embedding; () if none can be met again
     labels: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    of_graph: bool = False
+    """Whether rows are those of a graph of distances."""
 
     def find(self, X: Rows) -> IntArray:
         """Which vertex every row is, −1 for none; in a given matrix, by its similarities to all rows."""
-        found = find_rows(self.digests, X)
+        found = find_rows(self.digests, with_zeros(X) if self.of_graph else X)
         return found if self.places is None else np.where(found < 0, -1, self.places[found])
 
 

@@ -405,12 +405,12 @@ def choose_map(
     settings: Settings, chosen: Chosen, order: float, pool: Pool, random: np.random.RandomState
 ) -> tuple[FeatureMap, ApproximationError | None]:
     """The feature map of the rank asked for, and how far it is from the kernel: None if it is the kernel itself."""
-    kernel, dtype, n = chosen.kernel, chosen.dtype, pool.rows.shape[0]
+    kernel, dtype, n = chosen.kernel, chosen.dtype, pool.n
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
     kind = kind_of_map(settings, chosen.gram, kernel, pool.rows.shape[1])
     landmarks = FEATURE_MAPS[kind].has_landmarks
-    available = pool.n_distinct if landmarks else n
+    available = n if landmarks else max(n, chosen.n_rows)
     if not isinstance(settings.rank, str) and settings.rank > available:
         raise ParameterError(
             f"rank={settings.rank} is more than the {available} {'distinct ' if landmarks else ''}rows there are: use "
@@ -418,12 +418,12 @@ def choose_map(
         )
     if FEATURE_MAPS[kind].exact:
         return make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None
-    compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, 2))])
+    compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, min(n, 2)))])
     seed = int(random.randint(2**31))
     size = rank_of(settings, available if landmarks else None)
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
-    others = np.setdiff1d(pool.distinct, compared)
-    rows = pool.rows[others if size <= len(others) else pool.distinct]
+    others = np.setdiff1d(np.arange(n), compared)
+    rows = pool.rows[others] if size <= len(others) else pool.rows
     found = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
     exact_rows, weights = pool.rows[compared].astype(np.float64), pool.weights[compared]
     k = settings.n_columns - 1

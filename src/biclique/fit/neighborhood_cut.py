@@ -209,7 +209,7 @@ def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArra
         rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
     order = canonical_order(rows)
     weights = distinct.weights[order]
-    return Pool(distinct.data[order], weights, np.arange(len(order)), weights), order
+    return Pool(distinct.data[order], weights), order
 
 
 def choose_map(

@@ -13,6 +13,7 @@ from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.choose import (
     Chosen,
+    assigned_in_order,
     check_map_on_device,
     check_memory,
     choose_gram,
@@ -63,11 +64,10 @@ def map_kernel(settings: Settings, source: RowSource, random: np.random.RandomSt
     gram, reason = choose_gram(settings, source, None)
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
     pool = Pool.of(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
-    n = pool.rows.shape[0]
     if settings.n_clusters is not None:
         check_clusters_fit(settings.n_clusters, source.n_rows, source.n_counted)
-    if n < 2:
-        raise DataError(f"X has {n} rows that count: at least 2 are needed.")
+    if source.n_counted < 2:
+        raise DataError(f"X has {source.n_counted} rows that count: at least 2 are needed.")
     kernel, gamma = choose_kernel(settings, pool.vertices, random, source.columns)
     if kernel is None:
         raise TypeError("a factored K is that of a kernel")
@@ -75,10 +75,10 @@ def map_kernel(settings: Settings, source: RowSource, random: np.random.RandomSt
         check_map_on_device(settings, gram, kernel, source.n_columns)
     precision = choose_precision(settings, gram, kernel, pool.rows)
     chosen = Chosen(gram, reason, source.n_rows, kernel, gamma, source.columns, precision=precision)
-    check_memory(settings, gram, pool.rows, n, chosen.dtype)
+    check_memory(settings, gram, pool.rows, pool.n, chosen.dtype)
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
-    orders = settings.orders_for(pool.n_distinct)
+    orders = settings.orders_for(pool.n)
     found, error = choose_map(settings, chosen, orders[0], pool, random)
     progress.say(f"gram={found.name!r} of rank {found.size}: {error or 'exact'}")
     length = float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean()))
@@ -122,17 +122,23 @@ def fit_factored(
 
     def label(found: _Cut) -> Assignment:
         rows = found.spectrum.scaled(found.embedded, settings.scales_rows)
-        if pool.n_distinct <= settings.n_groups:
-            return one_each(rows[pool.distinct])
-        return assign_sampled(
-            settings.assign_labels,
-            rows,
-            pool.weights,
-            settings.n_groups,
-            cut=None,
-            n_init=settings.n_init,
-            random_state=check_random(settings.random_state),
-        )
+        if pool.n <= settings.n_groups:
+            return one_each(rows)
+
+        def sampled(rows: FloatArray, weights: FloatArray) -> Assignment:
+            return assign_sampled(
+                settings.assign_labels,
+                rows,
+                weights,
+                settings.n_groups,
+                cut=None,
+                n_init=settings.n_init,
+                random_state=check_random(settings.random_state),
+            )
+
+        if settings.kernel.neighborhoods:  # the pool is in order
+            return sampled(rows, pool.weights)
+        return assigned_in_order(pool.rows, rows, pool.weights, sampled)
 
     found, assignment, order, reason = cut_and_label(settings, mapped.orders, pool.weights, cut, label)
     chosen = replace(mapped.chosen, order=order, order_reason=reason)
@@ -144,7 +150,7 @@ def fit_factored(
         n_passes=3,
         points=found.spectrum,
     )
-    _warn(settings, found.spectrum, pool.n_distinct)
+    _warn(settings, found.spectrum, pool.n)
     training = _third_pass(fitted, source, mapped, assignment, progress)
     if assignment is not None:
         labels = fitted.labels_of_new(pool.rows, n_jobs, (found.embedded, found.seen))
@@ -160,7 +166,7 @@ def _third_pass(
 
     The rule is kept, without clusters that have no rows: to count them in lazy labels takes a pass.
     """
-    settings, n_jobs, n_distinct = fitted.settings, fitted.settings.n_jobs, mapped.pool.n_distinct
+    settings, n_jobs, n_distinct = fitted.settings, fitted.settings.n_jobs, mapped.pool.n
     spectrum = cast("FactoredSpectrum", fitted.points)
     if assignment is not None:
         _keep_rule(fitted, assignment.pointwise)

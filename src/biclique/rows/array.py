@@ -246,6 +246,16 @@ def _bytes_of_sparse_rows(X: Any) -> Iterator[bytes]:
         yield X.indices[start:stop].astype(np.int64).tobytes() + X.data[start:stop].tobytes()
 
 
+def with_zeros(X: Rows) -> Rows:
+    """A graph of distances whose entries of 0, such as that of a row itself, are told from entries that are not there.
+
+    They are −1, which is no distance.
+    """
+    X = sparse.csr_array(X, copy=True)
+    X.data[X.data == 0] = -1.0
+    return X
+
+
 def distinct_rows(X: Rows, weights: FloatArray) -> Vertices:
     """The distinct rows of X with their total weights, in the order of their digests."""
     totals, index, found, numbers = _distinct(X, weights)
@@ -288,27 +298,25 @@ def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
 
 @dataclass(frozen=True)
 class Pool:
-    """Rows drawn at the start, from which everything is chosen that is not a sum over all rows."""
+    """Distinct rows drawn at the start, from which everything is chosen that is not a sum over all rows."""
 
     rows: Rows
     weights: FloatArray
-    distinct: IntArray  # where each of its distinct rows stands first, ascending
-    distinct_weights: FloatArray  # their total weights
 
     @classmethod
     def of(cls, rows: Rows, weights: FloatArray) -> Pool:
+        """Equal rows are one with the sum of their weights, in the order in which they come."""
         _, first, inverse = np.unique(digests(rows), return_index=True, return_inverse=True)
         order = np.argsort(first)
-        return cls(rows, weights, first[order], np.bincount(inverse, weights)[order].astype(float))
+        return cls(rows[first[order]], np.bincount(inverse, weights)[order].astype(float))
 
     @property
-    def n_distinct(self) -> int:
-        return len(self.distinct)
+    def n(self) -> int:
+        return int(self.rows.shape[0])
 
     @property
     def vertices(self) -> Vertices:
-        """Its distinct rows."""
-        return Vertices.of_rows(self.rows[self.distinct], self.distinct_weights)
+        return Vertices.of_rows(self.rows, self.weights)
 
 
 def find_rows(known: np.ndarray, X: Rows) -> IntArray:

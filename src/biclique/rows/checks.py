@@ -244,10 +244,15 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
         raise DataError(f"{name} is zero in every row: at least one row must count.")
     if weights.max() < 1 / LARGEST_WEIGHT:
         raise DataError(f"{name} is at most {weights.max():.3g}, and its square is lost: {SCALE_WEIGHTS}.")
-    return weights
+    usual = 1 / USUAL_WEIGHT < weights.max() < USUAL_WEIGHT
+    return weights if usual else weights / weights.mean()
 
 
 LARGEST_WEIGHT = 1e100
+
+USUAL_WEIGHT = 1e12
+"""Weights are divided by their mean if the largest is beyond this or below its inverse: float32 ends at 1e38."""
+
 SCALE_WEIGHTS = "divide it by its mean, since only proportions count"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
+from biclique.features.neighborhoods import canonical_order
 from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
@@ -128,6 +129,7 @@ def search_count(
     seed = fixed_seed(settings.random_state)
     random = np.random.RandomState(seed)
     vertices = distinct_rows(*source.draw(n_rows, random))
+    vertices = vertices.some(canonical_order(vertices.data))
     halves = random_halves(vertices.n, n_halves, random)
     counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
     if not counts:

@@ -1,0 +1,81 @@
+"""What must not change labels: units, signs, the order of columns, a column of zeros, the size of all weights."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import kneighbors_graph
+
+from biclique import BicliqueSpectralClustering
+
+pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+
+CHANGES = {
+    "X · 2": lambda X: 2 * X,
+    "−X": lambda X: -X,
+    "columns reversed": lambda X: X[:, ::-1].copy(),
+    "a zero column": lambda X: np.column_stack([X, np.zeros(len(X))]),
+}
+WAYS = {
+    "default": {},
+    "few landmarks": {"rank": 60},
+    "dense": {"affinity": "rbf"},
+    "tiled": {"affinity": "rbf", "gram": "tiled"},
+    "landmarks of a kernel": {"affinity": "rbf", "gram": "nystroem", "rank": 100},
+    "graph": {"affinity": "nearest_neighbors"},
+}
+
+
+def fitted(X, k=4, sample_weight=None, **parameters):
+    return BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_draws_and_starts_do_not_follow_the_bytes_of_rows(way):
+    for seed in (1, 5):
+        X = np.random.default_rng(seed).normal(size=(600, 3))  # without groups, k-means has many optima
+        labels = fitted(X, **WAYS[way]).labels_
+        for name, change in CHANGES.items():
+            found = fitted(change(X), **WAYS[way]).labels_
+            assert adjusted_rand_score(labels, found) > 0.95, name
+
+
+@pytest.mark.parametrize("n_clusters", ["select"])
+def test_the_number_that_is_selected_does_not_either(n_clusters):
+    X = make_blobs(700, 4, centers=5, cluster_std=2.5, random_state=0)[0]
+    model = fitted(X, n_clusters)
+    for name, change in CHANGES.items():
+        assert fitted(change(X), n_clusters).n_clusters_ == model.n_clusters_, name
+
+
+@pytest.mark.parametrize("size", [1e-50, 1e39, 1e99])
+@pytest.mark.parametrize("way", [*WAYS, "features"])
+def test_equal_weights_of_any_size_are_no_weights(way, size):
+    X, _ = make_blobs(400, 4, centers=4, cluster_std=1.5, random_state=0)
+    parameters = WAYS.get(way, {"affinity": "rbf", "gram": "features", "rank": 200})
+    plain, weighted = fitted(X, **parameters), fitted(X, sample_weight=np.full(400, size), **parameters)
+    np.testing.assert_array_equal(weighted.labels_, plain.labels_)
+    np.testing.assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("assign", ["kmeans", "cluster_qr", "discretize", "kernel_kmeans"])
+def test_a_given_graph_gives_its_rows_their_labels(assign, include_self):
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        X = np.round(random.normal(size=(random.integers(8, 60), random.integers(1, 4))), random.integers(0, 3))
+        graph = kneighbors_graph(X, min(6, len(X) - 1), mode="distance", include_self=include_self)
+        parameters = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": min(6, len(X) - 1)}
+        model = fitted(graph, int(random.integers(2, 5)), assign_labels=assign, **parameters)
+        np.testing.assert_array_equal(model.predict(graph), model.labels_)
+        np.testing.assert_array_equal(model.transform(graph), model.embedding_)
+
+
+def test_sparse_rows_that_hold_zeros_get_their_labels_from_ffts():
+    pytest.importorskip("finufft")
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(60, 2))
+        held = sparse.csr_array((np.where(X.ravel() > 0.5, 0.0, X.ravel()), np.tile([0, 1], 60), 2 * np.arange(61)))
+        model = fitted(held, affinity="rbf", gram="fourier")
+        np.testing.assert_array_equal(model.predict(held), model.labels_)
