@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import biclique
+from biclique.cli import options
 from tests.report.made import groups
 
 IDS = [f"<b>{row}</b>" for row in range(120)]
@@ -71,6 +72,16 @@ def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(cli, table):
     labels = [text.split('"labels":"')[1].split('"')[0] for text in texts]
     assert labels[0] == labels[1]
     assert all(SHOWN_ID in text and "made from 3 of these 4 columns" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "command", ["cluster data.csv -k 3 --id name --drop kind --report out.html", "report m data.csv"]
+)
+def test_a_report_tells_how_far_it_is(cli, table, monkeypatch, command):
+    biclique.save(biclique.BicliqueSpectralClustering(3, random_state=0).fit(groups()), "m")
+    monkeypatch.setattr(options, "PLAIN_SECONDS", 1)  # a line for each step
+    assert "biclique: the report 40%" in cli(command)[2]
+    assert cli(f"{command} -q") == (0, "", "")
 
 
 def test_rows_with_gaps_are_named(cli, refused, table):

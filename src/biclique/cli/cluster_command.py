@@ -27,7 +27,6 @@ from biclique.cli.options import (
     check_apart,
     model_option,
     option,
-    whole_or,
     work_option,
 )
 from biclique.cli.results import facts_of, result_lines, without_repeated
@@ -81,7 +80,6 @@ class ClusterOptions(Assigning, ColumnOptions):
         "-k",
         "--clusters",
         parameter=True,
-        type=whole_or("select"),
         required=True,
         metavar="K",
     )
@@ -122,8 +120,6 @@ class ClusterOptions(Assigning, ColumnOptions):
         f"landmarks of neighborhoods (auto: {LANDMARKS}; all: every distinct row) and nystroem, columns of features "
         f"(auto: {RANK})",
         "--rank",
-        type=whole_or("auto", "all"),
-        metavar="N",
     )
     precision: str | None = work_option("of tiles", "--precision", choices=PRECISIONS)
     device: str | None = work_option("such as cuda: exact, on a GPU (needs biclique[gpu])", "--device", metavar="NAME")

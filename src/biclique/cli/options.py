@@ -61,29 +61,18 @@ def number_or_word(text: str) -> float | str:
         return text
 
 
-def whole_or(*words: str) -> Callable[[str], int | str]:
-    """A whole number, or one of these words."""
-
-    def read(text: str) -> int | str:
-        if text in words:
-            return text
-        if not text.removeprefix("-").isdecimal():
-            raise argparse.ArgumentTypeError(f"must be a whole number{' or '.join(['', *words])}, got {text!r}")
+def whole_or_word(text: str) -> int | str:
+    """``12``, or a word such as ``select``, which the estimator checks."""
+    try:
         return int(text)
-
-    return read
-
-
-def seed(text: str) -> int:
-    """A whole number that NumPy takes as a seed."""
-    if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
-    return int(text)
+    except ValueError:
+        return text
 
 
 READ: dict[str, dict[str, Any]] = {
     "bool": {"action": "store_true"},
     "int": {"type": int, "metavar": "N"},
+    "int | str": {"type": whole_or_word, "metavar": "N"},
     "float": {"type": float},
     "float | str": {"type": number_or_word},
 }
@@ -198,7 +187,7 @@ class Assigning(Json, Quiet):
 
     assign_labels: str | None = model_option("from the embedding to labels", "--assign-labels", choices=ASSIGNERS)
     n_init: int | None = model_option("starts of k-means", "--n-init")
-    random_state: int = model_option("of everything random (default: 0)", "--seed", default=0, type=seed)
+    random_state: int = model_option("of everything random (default: 0)", "--seed", default=0)
     eigen_tol: float | str | None = work_option("of eigenpairs, relative to the eigengap", "--tol")
     n_jobs: int | None = work_option("threads (default: every core)", "--jobs")
 

@@ -61,7 +61,7 @@ def run(options: ReportOptions, warned: Warned) -> Facts:
             X = np.asarray(rest[:-1].transform(X))
         if not kept.all():
             warn_user(f"{counted(int((~kept).sum()), 'row')} with missing values left out.", TableWarning)
-        last.report(
+        last.set_params(verbose=options.verbose).report(
             X,
             options.page,
             table=table.frame[kept].drop(columns=ids),

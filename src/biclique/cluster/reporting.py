@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
+from biclique.progress import Progress
 from biclique.report.gather import Ids, gather
 from biclique.report.page import make_page
 from biclique.report.rows import Subject
@@ -73,7 +74,7 @@ class Reporting(HowSure):
         if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 0:
             raise ParameterError(f"n_splits must be a whole number from 0, got {n_splits!r}: 0 leaves stability out.")
         check_target(path)
-        with single_threaded_blas():
+        with single_threaded_blas(), Progress.of(self.verbose) as progress:
             data = gather(
                 self._subject(),
                 X,
@@ -84,6 +85,7 @@ class Reporting(HowSure):
                 command=command,
                 n_splits=int(n_splits),
                 notes=notes,
+                progress=progress,
             )
         write_text(path, make_page(data))
 

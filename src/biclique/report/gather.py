@@ -16,6 +16,7 @@ from sklearn.impute import SimpleImputer
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
+from biclique.progress import Progress
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
@@ -33,6 +34,9 @@ TYPICAL = 3
 
 AXIS_ROWS = 2_000
 """Rows from which the principal axes are found."""
+
+PROGRESS = "the report"
+"""What progress calls this work: a look at all rows, similarities of a sample, stability, and the rest."""
 
 VERSIONS = ("numpy", "scipy", "scikit-learn")
 
@@ -132,15 +136,19 @@ def gather(
     n_splits: int = 10,
     notes: Sequence[str] = (),
     random_state: int = 0,
+    progress: Progress | None = None,
 ) -> ReportData:
     """Look at the rows of X, draw some, and compute what the page shows.
 
     ``used`` names the columns of the table from which the clusters were made; None if that is not known.
     """
+    progress = progress or Progress()
+    progress.share(PROGRESS, 0.0)
     random = np.random.RandomState(random_state)
     given = subject.fitted.settings.kernel.given
     own = Sums(subject.n_clusters) if table is None and not given else None
     facts = look(subject, X, own)
+    progress.share(PROGRESS, 0.2)
     n = len(facts.labels)
     drawn = thinned(facts.labels, subject.n_clusters, MOST_POINTS, LEAST_POINTS, random)
     named = None if ids is None else _named(ids, drawn, n)
@@ -167,7 +175,9 @@ def gather(
     else:
         again = some[:, drawn[places]] if given else some
         sampled = sample_again(subject, again, labels[places])
+    progress.share(PROGRESS, 0.4)
     stability, why = _stability(subject, some, labels[places], n_splits)
+    progress.share(PROGRESS, 0.9)
     names = [*drawn_columns.names, *(one.name for one in categories)]
     made_from = None if given else _used(subject, names, used, raw=table is None)
     differences = _differences(own, drawn_columns.names, categories, facts, subject.n_clusters)
