@@ -112,7 +112,7 @@ bench: $(VENV)/.base  ## speed and memory against scikit-learn, side by side
 	$(BIN)/python benchmarks/exact.py
 
 dist: $(VENV)/.base  ## wheel and source archive in dist/, of what is committed
-	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m pip install --quiet build==1.6.1
 	rm -rf dist build/committed && mkdir -p build/committed
 	git archive HEAD | tar -x -C build/committed
 	$(BIN)/python -m build --outdir dist build/committed

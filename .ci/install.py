@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 PIP = [sys.executable, "-m", "pip"]
+UV, NEW_PIP = "uv==0.13.8", "pip==26.3"
 
 
 def pip_settings() -> dict[str, str]:
@@ -27,18 +28,21 @@ def pip_settings() -> dict[str, str]:
 
 def uv_environment(settings: dict[str, str]) -> dict[str, str]:
     """The same settings for uv. Of all places the best version counts, as for pip."""
-    told = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
-    names = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE", "timeout": "UV_HTTP_TIMEOUT"}
-    told |= {ours: settings[theirs] for theirs, ours in names.items() if theirs in settings}
-    if "default-timeout" in settings:
-        told["UV_HTTP_TIMEOUT"] = settings["default-timeout"]
+    found = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
+    names = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "cert": "SSL_CERT_FILE",
+        "timeout": "UV_HTTP_TIMEOUT",
+        "default-timeout": "UV_HTTP_TIMEOUT",
+    }
+    found |= {ours: settings[theirs] for theirs, ours in names.items() if theirs in settings}
     if "extra-index-url" in settings:
-        told["UV_EXTRA_INDEX_URL"] = " ".join(settings["extra-index-url"].split())
+        found["UV_EXTRA_INDEX_URL"] = " ".join(settings["extra-index-url"].split())
     if "find-links" in settings:
-        told["UV_FIND_LINKS"] = ",".join(settings["find-links"].split())
+        found["UV_FIND_LINKS"] = ",".join(settings["find-links"].split())
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        told["UV_NO_INDEX"] = "1"
-    return {**told, **os.environ}  # who sets uv knows better
+        found["UV_NO_INDEX"] = "1"
+    return {**found, **os.environ}  # who sets uv knows better
 
 
 def works(*command: str) -> bool:
@@ -48,7 +52,7 @@ def works(*command: str) -> bool:
 
 def by_uv(arguments: list[str]) -> bool:
     """Install by uv; False if that did not work."""
-    if not works("uv", "--version") and not works("pip", "install", "--quiet", "uv>=0.8"):
+    if not works("uv", "--version") and not works("pip", "install", "--quiet", UV):
         return False
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, *arguments]
     found = subprocess.run(command, env=uv_environment(pip_settings()), capture_output=True, text=True, check=False)
@@ -59,7 +63,7 @@ def by_uv(arguments: list[str]) -> bool:
 
 def by_pip(arguments: list[str]) -> int:
     """Install by pip, which knows groups from 25.1 on."""
-    if subprocess.run([*PIP, "install", "--quiet", "--upgrade", "pip>=25.1"], check=False).returncode:
+    if subprocess.run([*PIP, "install", "--quiet", "--upgrade", NEW_PIP], check=False).returncode:
         return 1
     return subprocess.run([*PIP, "install", "--quiet", *arguments], check=False).returncode
 

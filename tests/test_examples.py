@@ -35,15 +35,15 @@ def test_the_heat_study_runs_and_draws(run_example, tmp_path):
 @needs("matplotlib")
 @needs("finufft")
 def test_the_picture_of_many_points_is_drawn(run_example, tmp_path):
-    said = run_example("million_points.py", "--rows", 4000, "--out", tmp_path / "points.png")
-    assert "biclique, gram='fourier': 4,000 points, agreement 1.000" in said
+    printed = run_example("million_points.py", "--rows", 4000, "--out", tmp_path / "points.png")
+    assert "biclique, gram='fourier': 4,000 points, agreement 1.000" in printed
     assert (tmp_path / "points.png").stat().st_size > 10_000
 
 
 @needs("pandas")
 def test_the_report_of_wines_is_written(run_example, tmp_path):
-    said = run_example("report.py", "--out", tmp_path / "wine.html")
-    assert "number of clusters  3 clusters" in said
+    printed = run_example("report.py", "--out", tmp_path / "wine.html")
+    assert "number of clusters  3 clusters" in printed
     text = (tmp_path / "wine.html").read_text(encoding="utf-8")
     assert "178 rows in 13 columns" in text
     assert "flavanoids" in text

@@ -49,6 +49,20 @@ def test_links_of_the_package_s_description_are_absolute():
     assert not re.findall(r"\]\((?!https://)[^)]*\)", text)
 
 
+def test_what_builds_and_checks_is_pinned():
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    tools = [*project["build-system"]["requires"], *project["dependency-groups"]["check"]]
+    tools += re.findall(r"pip install --quiet (build\S*)", (root / "Makefile").read_text())
+    tools += re.findall(r'"((?:uv|pip)[=>][^"]+)"', (root / ".ci" / "install.py").read_text())
+    assert len(tools) == 7
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", tool) for tool in tools), tools
+    workflows = "".join(path.read_text() for path in root.glob(".github/workflows/*"))
+    actions = re.findall(r"uses: (\S+)", workflows)
+    assert len(actions) == 4
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in actions), actions
+
+
 def test_the_source_archive_holds_what_its_tests_need_and_nothing_else(tmp_path):
     builders = pytest.importorskip("hatchling.builders.sdist")
     root = Path(__file__).parents[1]

@@ -65,7 +65,7 @@ def test_the_forecast_follows_the_residuals():
 
 
 def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
-    for parameters, said in (
+    for parameters, step in (
         ({}, "pass over the rows for the labels"),
         ({"affinity": "rbf", "gram": "tiled"}, "pass 2"),
     ):
@@ -74,7 +74,7 @@ def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
         BicliqueSpectralClustering(5, verbose=1, **parameters).fit(many_blobs[0])
         out, err = capfd.readouterr()
         assert out == ""
-        assert said in err
+        assert step in err
     assert "residual" in err
 
 

@@ -99,7 +99,7 @@ class DisconnectedWarning(BicliqueWarning):
 
 
 class TableWarning(BicliqueWarning):
-    """Rows or values of a table were left out, or could not be told apart."""
+    """Rows or values of a table were left out, or could not be distinguished."""
 
 
 class RankWarning(BicliqueWarning):

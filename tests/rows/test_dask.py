@@ -252,10 +252,10 @@ def sums_sent(X, function, monkeypatch):
     """The sum of a function over the chunks of X, and the graphs that it is computed by."""
     graphs, run = [], DaskRows._run
 
-    def caught(self, compute, told):
+    def caught(self, compute, step):
         sent = dask.optimize(compute.__self__)[0]
         graphs.append(dict(sent.__dask_graph__()))
-        return run(self, compute, told)
+        return run(self, compute, step)
 
     monkeypatch.setattr(DaskRows, "_run", caught)
     source = open_dask_rows(X, None, lambda rows, numbers: None)
@@ -292,8 +292,8 @@ def with_nan(X, row):
 
 def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
     X = with_nan(with_nan(blobs[0], 160), 145)
-    told = r"chunk 3 of X, in the pass over the rows for the (draw|sums): X contains NaN: .* row 145, column 2"
-    with pytest.raises(DataError, match=told):
+    message = r"chunk 3 of X, in the pass over the rows for the (draw|sums): X contains NaN: .* row 145, column 2"
+    with pytest.raises(DataError, match=message):
         model().fit(delayed(X))
     found = model().fit(delayed(blobs[0]))
     with pytest.raises(DataError, match=r"chunk 3 of X, in the computation of a lazy result: X contains NaN.*row 145"):
@@ -318,8 +318,8 @@ def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
     monkeypatch.setattr(low_rank, "POOL_ROWS", 100)
     weights = np.ones(300)
     weights[131:] = 0
-    told = r"chunk 3 of X, in the pass over the rows for the weights: X contains NaN: .* row 145, column 2"
-    with pytest.raises(DataError, match=told):
+    message = r"chunk 3 of X, in the pass over the rows for the weights: X contains NaN: .* row 145, column 2"
+    with pytest.raises(DataError, match=message):
         model(rank=20).fit(delayed(with_nan(blobs[0], 145)), sample_weight=delayed(weights))
     with pytest.raises(DataError, match=r"in the pass over the rows for the (draw|sums): affinity='chi2' needs"):
         model(**{**KERNEL, "affinity": "chi2"}, rank=20).fit(delayed(-np.abs(blobs[0])))
@@ -472,6 +472,6 @@ def test_no_rows(blobs, weighted):
 
 def test_verbose_says_what_was_read(blobs, capsys):
     model(verbose=1).fit(delayed(blobs[0], known=False))
-    told = capsys.readouterr().err
-    assert "the lengths of the chunks were not known: they are read once" in told
-    assert "pass over the rows for the matrix 100%" in told
+    shown = capsys.readouterr().err
+    assert "the lengths of the chunks were not known: they are read once" in shown
+    assert "pass over the rows for the matrix 100%" in shown

@@ -83,9 +83,9 @@ def test_bits_are_those_of_one_thread(client, blobs, parameters, capsys):
     found = model(verbose=1, **parameters).fit(delayed(blobs[0]))
     np.testing.assert_array_equal(found.embedding_.compute(), in_one_thread(blobs[0], **parameters))
     np.testing.assert_array_equal(found.predict(delayed(blobs[0])).compute(), found.labels_.compute())
-    told = capsys.readouterr().err
-    assert f"tasks run on {client.scheduler.address}" in told
-    assert "pass over the rows for the matrix 100%" in told
+    shown = capsys.readouterr().err
+    assert f"tasks run on {client.scheduler.address}" in shown
+    assert "pass over the rows for the matrix 100%" in shown
 
 
 def test_blas_has_one_thread_in_every_task(client, blobs):

@@ -43,7 +43,7 @@ def test_permissions_are_those_of_an_ordinary_file(tmp_path):
     write_text(tmp_path / "a.csv", "x")
     (tmp_path / "b.csv").touch()
     assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "b.csv").stat().st_mode
-    (tmp_path / "b.csv").chmod(0o600)
+    (tmp_path / "b.csv").chmod(0o6600)  # setuid and setgid do not stay
     write_text(tmp_path / "b.csv", "x")
     assert stat.S_IMODE((tmp_path / "b.csv").stat().st_mode) == 0o600
 

@@ -1,4 +1,4 @@
-"""SciPy has no types: what is not told here may be anything."""
+"""SciPy has no types: what is missing here may be anything."""
 
 from typing import Any
 

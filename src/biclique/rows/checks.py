@@ -1,4 +1,4 @@
-"""What is wrong with data, said before any work is done."""
+"""What is wrong with data, checked before any work is done."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ NUMBERS = "buif"
 QUIET = Progress(False)
 
 NOTHING = np.empty((0, 0), dtype=object)
-"""What Dask is told of arrays whose entries are parts."""
+"""The example of arrays whose entries are parts that Dask asks for."""
 
 
 # What a task does with its chunk

@@ -73,7 +73,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         else:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-            temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())  # no setuid
             complete = True
             temporary.replace(target)
     except OSError as error:
