@@ -24,7 +24,7 @@ def test_settings_of_pip_are_handed_on(install, monkeypatch):
     listed = (
         "global.cert='/c.pem'\nglobal.extra-index-url='a b'\ninstall.find-links='/x\\n/y'\n:env:.cert='/d.pem'\nodd"
     )
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=shown))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=pip))
     settings = install.pip_settings()
     assert settings == {"cert": "/d.pem", "extra-index-url": "a b", "find-links": "/x\n/y"}
     monkeypatch.setattr(install.os, "environ", {"UV_HTTP_TIMEOUT": "7"})
