@@ -21,9 +21,7 @@ def install():
 
 
 def test_settings_of_pip_are_handed_on(install, monkeypatch):
-    listed = (
-        "global.cert='/c.pem'\nglobal.extra-index-url='a b'\ninstall.find-links='/x\\n/y'\n:env:.cert='/d.pem'\nodd"
-    )
+    pip = "global.cert='/c.pem'\nglobal.extra-index-url='a b'\ninstall.find-links='/x\\n/y'\n:env:.cert='/d.pem'\nodd"
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=pip))
     settings = install.pip_settings()
     assert settings == {"cert": "/d.pem", "extra-index-url": "a b", "find-links": "/x\n/y"}
