@@ -11,12 +11,13 @@ from scipy import sparse
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError
-from biclique.report.gather import DIFFERENCES, TYPICAL, Cluster, Difference, Shown, View, gather, principal
+from biclique.report.gather import BARS, DIFFERENCES, TYPICAL, Cluster, Difference, Shown, gather
 from biclique.report.markup import element, escaped, fill, json_text, shown
-from biclique.report.page import make_page, month_text, number_text, stability_text
+from biclique.report.page import make_page
+from biclique.report.places import View, principal
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, thinned
 from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, Similarities, groups_of
-from biclique.report.sentence import first_sentence, percent
+from biclique.report.sentence import first_sentence, number_text, percent, stability_text, sure_text, value_text
 from biclique.report.shown_columns import Coded
 from tests.optional import Optional
 from tests.report.made import HOSTILE, SURROGATE, fitted, groups
@@ -125,7 +126,7 @@ def test_hostile_names_stay_text(tmp_path):
     check_policy(page)
     names = {tag for tag, _ in page.tags}
     assert not names & {"img", "b", "iframe", "object", "a href"}
-    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert [tag for tag, _ in page.tags].count("script") == 3
     assert not [c for c in text if ord(c) < 32 and c != "\n"]
     assert "\u202e" not in text
     assert "\u200f" not in text
@@ -166,22 +167,29 @@ def largest_page(n, n_columns, k, name, end_of_id):
     places = thinned(labels[drawn], k, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
     cells, clusters = groups_of(labels[drawn][places], k, CELLS)
     codes = random.integers(0, 255, (30, len(drawn)), dtype=np.uint8)
-    levels = [f"{j} {name}" for j in range(255)]
+    levels, values = [f"{j} {name}" for j in range(255)], [-1234.5 + j for j in range(255)]
     difference = Difference(name, name, 1.0, 0.5, 0.25)
     orders = len(small.sampled.path.orders)
-    path = replace(small.sampled.path, labels=np.tile(labels[drawn][places], (orders, 1)), sizes=[[1] * k] * orders)
+    path = replace(small.sampled.path, labels=np.tile(labels[drawn][places], (orders, 1)))
     return replace(
         small,
         title=name,
         subject=replace(small.subject, n_clusters=k),
-        n_rows=n,
         n_columns=n_columns,
         facts=Facts(labels, best, np.ones(n, np.float32), random.random((k, k)) * n / k**2),
-        clusters=[Cluster(j, n // k, 0.5, 1, 0.5, [difference] * DIFFERENCES, [name] * TYPICAL) for j in range(k)],
+        clusters=[Cluster(j, 0.5, [difference] * DIFFERENCES, [name] * TYPICAL) for j in range(k)],
         drawn=drawn,
         ids=[f"{row} {end_of_id}" for row in drawn],
         views=[View(name, (name, name), random.normal(size=(len(drawn), 2))) for _ in range(2)],
-        columns=[Shown(name, 0.5, Coded(column, levels, True), True) for column in codes],
+        columns=[
+            Shown(
+                name,
+                Coded(column, levels if means is None else values, True),
+                means,
+                random.random((k + 1, BARS if j < 15 else 255)),
+            )
+            for j, (column, means) in enumerate(zip(codes, [np.full(k + 1, -1234.5)] * 15 + [None] * 15, strict=True))
+        ],
         places=places,
         sampled=Sampled(Similarities(random.random((len(cells), len(cells))), clusters), path),
         notes=[name] * 20,
@@ -205,7 +213,7 @@ def test_the_largest_page_of_a_million_rows_and_a_thousand_columns_stays_below_t
     assert len(text.encode()) < 3_000_000
     found = Page(text).data
     assert found["exactIds"]
-    assert len(found["columns"][0]["values"]) == 255
+    assert len(found["columns"][-1]["values"]) == 255
     if k > CELLS:
         assert found["matrix"]["size"] == CELLS
         assert "of the 160 largest clusters" in text
@@ -347,7 +355,8 @@ def test_the_first_sentence():
         (number_text, (0, 1234.5, 0.01234, -3.14159, 1e9, 20.0), ["0", "1,234", "0.0123", "-3.14", "1.00e+09", "20"]),
         (stability_text, (0.9, 0.7), ["0.90, stable", "0.70, fairly stable"]),
         (stability_text, (0.3, None), ["0.30, not stable", "not computed"]),
-        (month_text, (2024.0, 2024.5, 2024.999), ["2024-01", "2024-07", "2024-12"]),
+        (sure_text, (0.5, 0.9996, 1.0), ["50 %", "over 99.9 %", "over 99.9 %"]),
+        (lambda year: value_text("born (year)", year), (2024.0, 2024.5, 2024.999), ["2024-01", "2024-07", "2024-12"]),
     ],
 )
 def test_values_in_words(text_of, values, texts):

@@ -21,7 +21,7 @@ def test_a_summary_says_what_was_chosen_and_why():
 
 def test_a_summary_is_a_table_in_a_notebook():
     html = fitted().summary()._repr_html_()
-    assert html.startswith("<table>")
+    assert html.startswith("<div><b>BicliqueSpectralClustering of 120 rows</b><table>")
     assert html.count("<tr>") == len(fitted().summary().lines)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
+from biclique._typing import FloatArray
 from biclique.report.charts import COLOURS, SHAPES
-from biclique.report.gather import ReportData, View
+from biclique.report.gather import ReportData
 from biclique.report.markup import json_text, shown
-from biclique.report.shown_columns import as_base64
+from biclique.report.places import View
 
 NAMED = 40
 """Characters of an id that are kept: 20,000 ids must not fill the page."""
@@ -26,7 +28,7 @@ LEVELS_TEXT = 60
 ID_BYTES = 500_000
 """Bytes that all ids may take in the page."""
 
-LEVEL_BYTES = 300_000
+LEVEL_BYTES = 150_000
 """Bytes that all levels may take in the page."""
 
 LONGEST_ID = 200
@@ -35,49 +37,54 @@ LONGEST_ID = 200
 
 def map_data(data: ReportData) -> dict[str, Any]:
     """What the script draws: bytes as base64, and short texts."""
-    path, similarities = data.sampled.path, data.sampled.similarities
-    levels = iter(_levels([one.coded.values for one in data.columns if one.is_category]))
-    return {
-        "n": len(data.drawn),
+    drawn, facts = data.drawn, data.facts
+    categories = [one for one in data.columns if one.means is None]
+    levels = iter(_within([str(level) for one in categories for level in one.coded.values], LEVEL, LEVEL_BYTES) or [])
+    labels = facts.labels[drawn].astype("<u2")
+    found: dict[str, Any] = {
+        "n": len(drawn),
+        "key": f"{crc32(labels.tobytes()):08x}",
         "clusters": data.subject.n_clusters,
         "colours": COLOURS,
         "shapes": SHAPES,
-        "rows": as_base64(data.drawn.astype("<u4")),
-        "labels": as_base64(data.facts.labels[data.drawn].astype("<u2")),
-        "sure": as_base64(np.round(255 * data.facts.best[data.drawn]).astype(np.uint8)),
-        "nowhere": as_base64(data.facts.nowhere[data.drawn].astype(np.uint8)),
-        "all": data.n_rows,
+        "rows": _packed(drawn.astype("<u4")),
+        "labels": _packed(labels),
+        "sure": _packed(np.round(255 * facts.best[drawn]).astype(np.uint8)),
+        "nowhere": _packed(facts.nowhere[drawn].astype(np.uint8)),
+        "sizes": facts.sizes.tolist(),
+        "all": facts.n_rows,
         **_ids(data.ids),
-        "views": [
-            {"name": view.name, "axes": [shown(name, NAMED) for name in view.axes], **_places(view)}
-            for view in data.views
-        ],
+        "views": [_view(view) for view in data.views],
         "columns": [
             {
                 "name": shown(one.name, LEVELS_TEXT),
-                "codes": as_base64(one.coded.codes),
-                "values": next(levels) if one.is_category else one.coded.values,
+                "codes": _packed(one.coded.codes),
+                "values": one.coded.values if one.means is not None else list(islice(levels, len(one.coded.values))),
                 "exact": one.coded.exact,
-                "category": one.is_category,
+                "category": one.means is None,
             }
             for one in data.columns
         ],
-        "path": None
-        if path is None
-        else {
-            "orders": [order_text(order) for order in path.orders],
-            "own": path.orders.index(data.subject.fitted.chosen.order),
-            "places": as_base64(data.places.astype("<u4")),
-            "labels": [as_base64(labels.astype("<u2")) for labels in path.labels],
-        },
-        "matrix": None
-        if similarities is None
-        else {
-            "size": len(similarities.cells),
-            "cells": as_base64(_bytes(similarities.cells)),
-            "clusters": similarities.clusters.tolist(),
-        },
+        "path": None,
+        "matrix": None,
     }
+    path, similarities = data.sampled.path, data.sampled.similarities
+    if path is not None:
+        found["path"] = {
+            "orders": [order_text(order) for order in path.orders],
+            "own": path.own,
+            "places": _packed(data.places.astype("<u4")),
+            "labels": [_packed(one.astype("<u2")) for one in path.labels],
+        }
+    if similarities is not None:
+        cells, clusters = similarities.cells, similarities.clusters.tolist()
+        found["matrix"] = {"size": len(cells), "cells": _packed(_darkness(cells)), "clusters": clusters}
+    return found
+
+
+def _packed(values: np.ndarray) -> str:
+    """Bytes as text."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
 def _ids(ids: list[str] | None) -> dict[str, Any]:
@@ -87,12 +94,6 @@ def _ids(ids: list[str] | None) -> dict[str, Any]:
     if _bytes_of(ids) <= ID_BYTES and all(shown(name, LONGEST_ID) == name for name in ids):
         return {"ids": ids, "exactIds": True}
     return {"ids": _within(ids, NAMED, ID_BYTES), "exactIds": False}
-
-
-def _levels(columns: Sequence[Sequence[object]]) -> list[list[str]]:
-    """The levels of all categories, cut alike."""
-    texts = iter(_within([str(level) for column in columns for level in column], LEVEL, LEVEL_BYTES) or [])
-    return [list(islice(texts, len(column))) for column in columns]
 
 
 def _within(texts: list[str], most: int, room: int) -> list[str] | None:
@@ -109,24 +110,24 @@ def _bytes_of(texts: list[str]) -> int:
     return len(json_text({"": texts}).encode("utf-8", "replace"))
 
 
-def _places(view: View) -> dict[str, str | float | bool]:
+def _view(view: View) -> dict[str, Any]:
     """Coordinates from 0 to 65,535, on one scale if the view is even, and the room that they take, at most 1."""
     low, high = view.places.min(axis=0), view.places.max(axis=0)
-    spans = high - low if not view.even else np.full(2, (high - low).max())
+    spans = np.full(2, (high - low).max()) if view.even else high - low
     spans = np.where(spans > 0, spans, 1.0)
-    scaled = np.round((view.places - low) / spans * 65_535).astype("<u2")
-    wide, tall = np.where(high > low, (high - low) / spans, 0.0).tolist()
-    x, y = as_base64(scaled[:, 0]), as_base64(scaled[:, 1])
-    return {"x": x, "y": y, "wide": wide, "tall": tall, "even": view.even}
+    x, y = (_packed(axis) for axis in np.round((view.places - low) / spans * 65_535).astype("<u2").T)
+    wide, tall = ((high - low) / spans).tolist()
+    axes = [shown(name, NAMED) for name in view.axes]
+    return {"name": view.name, "axes": axes, "x": x, "y": y, "wide": wide, "tall": tall, "even": view.even}
 
 
-def _bytes(cells: np.ndarray) -> np.ndarray:
+def _darkness(cells: FloatArray) -> np.ndarray:
     """From 0 to 255: the 99th percentile of what is off the diagonal, and more, is darkest."""
     off = cells[~np.eye(len(cells), dtype=bool)]
     low = min(float(cells.min()), 0.0)
     high = float(np.quantile(off, 0.99)) if len(off) else 1.0
     high = high if high > low else float(cells.max())
-    return np.round(255 * np.clip((cells - low) / ((high - low) or 1.0), 0.0, 1.0)).astype(np.uint8)
+    return np.asarray(np.round(255 * np.clip((cells - low) / ((high - low) or 1.0), 0.0, 1.0)), dtype=np.uint8)
 
 
 def order_text(order: float) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from biclique.exceptions import printable
@@ -33,12 +34,12 @@ def escaped(text: object) -> Markup:
     """Text as HTML; line ends stay, other control characters are spelled out."""
     if isinstance(text, Markup):
         return text
-    return Markup(html.escape("\n".join(printable(line) for line in str(text).split("\n"))))
+    return Markup(html.escape("\n".join(map(printable, str(text).split("\n")))))
 
 
 def joined(parts: Iterable[object]) -> Markup:
     """Pieces one after the other."""
-    return Markup("".join(escaped(part) for part in parts))
+    return Markup("".join(map(escaped, parts)))
 
 
 def element(name: str, *children: object, **attributes: str | float | bool | None) -> Markup:
@@ -48,19 +49,32 @@ def element(name: str, *children: object, **attributes: str | float | bool | Non
         word = key.rstrip("_").replace("_", "-")
         if word == "style" or word.startswith("on"):
             raise ValueError(f"the page's policy forbids the attribute {word}: use a class.")
-        if value is not None and value is not False:
-            given.append(f" {word}" if value is True else f' {word}="{escaped(_number(value))}"')
+        if value is None or value is False:
+            continue
+        text = f"{value:.6g}" if isinstance(value, float) else value
+        given.append(f" {word}" if value is True else f' {word}="{escaped(text)}"')
     start = f"<{name}{''.join(given)}>"
     return Markup(start if name in VOID and not children else f"{start}{joined(children)}</{name}>")
-
-
-def _number(value: str | float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def name_of(text: object, most: int = LONGEST) -> Markup:
     """A name from data, in an element that keeps its direction of writing inside."""
     return element("bdi", shown(text, most))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], class_: str | None = None) -> Markup:
+    """A table; the first cell of a row is its head. On a phone every cell has the title of its column before it."""
+    titles = [element("th", text, scope="col") for text in head]
+    lines = [
+        element(
+            "tr",
+            element("th", first, scope="row"),
+            *(element("td", cell, data_title=title or None) for cell, title in zip(cells, head[1:], strict=True)),
+        )
+        for first, *cells in rows
+    ]
+    top = element("thead", element("tr", *titles)) if any(head) else ""
+    return element("table", top, element("tbody", *lines), class_=class_)
 
 
 def json_text(data: Mapping[str, Any]) -> Markup:
@@ -69,11 +83,6 @@ def json_text(data: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
-def fill(template: str, pieces: Mapping[str, str]) -> str:
-    """A template with ``{{name}}`` replaced, each name once; what comes in is not looked at again."""
-    out, rest = [], template
-    while "{{" in rest:
-        before, _, rest = rest.partition("{{")
-        name, _, rest = rest.partition("}}")
-        out += [before, escaped(pieces[name.strip()])]
-    return "".join([*out, rest])
+def fill(template: str, pieces: Mapping[str, object]) -> str:
+    """A template with ``{{name}}`` replaced; what comes in is not looked at again."""
+    return re.sub(r"{{(\w+)}}", lambda found: escaped(pieces[found[1]]), template)

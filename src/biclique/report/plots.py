@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.report.gather import check_length, principal
+from biclique.report.gather import check_length
+from biclique.report.places import principal
 from biclique.report.rows import Subject, thinned
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, sample_again
 from biclique.report.shown_columns import Columns, Sums
@@ -22,28 +22,8 @@ MARKERS = ("o", "s", "^", "D", "v")
 """Of clusters, as in the report: neighbours differ in colour and shape."""
 
 
-def _checked(model: Model) -> Model:
-    """The model, if it has what plots need."""
-    if not hasattr(model, "_subject"):
-        raise ParameterError(f"a fitted BicliqueSpectralClustering is needed, got a {type(model).__name__}.")
-    check_is_fitted(model)
-    return model
-
-
-def _check_columns(subject: Subject, way_out: str) -> None:
-    """Refuse a model of a given matrix, whose X has one column for every training row."""
-    kernel = subject.fitted.settings.kernel
-    if kernel.given:
-        raise DataError(
-            f"there are no columns to plot: with affinity={kernel.affinity!r} X holds similarities or distances of "
-            f"rows: {way_out}."
-        )
-
-
 class Model(Protocol):
     """A fitted ``BicliqueSpectralClustering``."""
-
-    eigenvalues_: FloatArray
 
     def predict(self, X: Any) -> Any:
         """Labels."""
@@ -53,6 +33,28 @@ class Model(Protocol):
 
     def _subject(self) -> Subject:
         """What a report asks of it."""
+
+
+def _subject_of(model: Model) -> Subject:
+    """What plots ask of a model."""
+    if not hasattr(model, "_subject"):
+        raise ParameterError(f"a fitted BicliqueSpectralClustering is needed, got a {type(model).__name__}.")
+    check_is_fitted(model)
+    return model._subject()
+
+
+def _check_columns(subject: Subject, way_out: str) -> None:
+    """Refuse a model of a given matrix, whose X has one column for every training row."""
+    if subject.given:
+        raise DataError(
+            f"there are no columns to plot: with affinity={subject.fitted.settings.kernel.affinity!r} X holds "
+            f"similarities or distances of rows: {way_out}."
+        )
+
+
+def _look_of(cluster: int) -> dict[str, str]:
+    """The colour and the marker of a cluster."""
+    return {"color": COLOURS[cluster % len(COLOURS)], "marker": MARKERS[cluster % len(MARKERS)]}
 
 
 def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = None) -> Any:
@@ -73,26 +75,20 @@ def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = No
     """
     if view not in ("embedding", "columns"):
         raise ParameterError(f"view must be 'embedding' or 'columns', got {view!r}.")
-    labels = np.asarray(_checked(model).predict(X))
-    names = ["", ""]
+    subject, names = _subject_of(model), ["", ""]
+    labels = np.asarray(model.predict(X))
     if view == "embedding":
         places = principal(unit_rows(np.asarray(model.transform(X))))
     else:
-        _check_columns(model._subject(), "use view='embedding'")
+        _check_columns(subject, "use view='embedding'")
         columns = Columns.of(X)
         two = len(columns.names) == 2 and not columns.categories
         places = np.asarray(columns.numbers) if two else principal(columns.numbers)
         names = columns.names if two else ["first principal component", "second principal component"]
     ax = new_axes() if ax is None else ax
-    for cluster in range(model._subject().n_clusters):
+    for cluster in range(subject.n_clusters):
         own = labels == cluster
-        ax.scatter(
-            *places[own].T,
-            color=COLOURS[cluster % len(COLOURS)],
-            marker=MARKERS[cluster % len(MARKERS)],
-            s=14,
-            label=f"cluster {cluster} ({int(own.sum())})",
-        )
+        ax.scatter(*places[own].T, **_look_of(cluster), s=14, label=f"cluster {cluster} ({int(own.sum())})")
     ax.set(xlabel=names[0], ylabel=names[1])
     ax.legend(fontsize="small")
     return ax
@@ -105,7 +101,7 @@ def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
     -------
     matplotlib axes, with the eigenvalues as its first line
     """
-    values = np.asarray(_checked(model).eigenvalues_)
+    values = _subject_of(model).fitted.eigenvalues
     if not len(values):
         raise ParameterError("one cluster has no eigenvalues, so there is nothing to plot.")
     ax = new_axes() if ax is None else ax
@@ -128,7 +124,7 @@ def plot_selection(found: Model | CountResult, *, ax: Any = None) -> Any:
     """
     if isinstance(found, CountResult):
         return found.plot(ax)
-    chosen = _checked(found)._subject().counted
+    chosen = _subject_of(found).counted
     if chosen is None:
         raise ParameterError("nothing was selected in this fit: set n_clusters to 'select'.")
     return chosen.plot(ax)
@@ -149,8 +145,7 @@ def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
     ax = new_axes() if ax is None else ax
     places = np.arange(n_orders)
     for cluster in range(k):
-        marker, colour = MARKERS[cluster % len(MARKERS)], COLOURS[cluster % len(COLOURS)]
-        ax.plot(places, shares[:, cluster], marker=marker, color=colour, label=f"cluster of rank {cluster + 1}")
+        ax.plot(places, shares[:, cluster], **_look_of(cluster), label=f"cluster of rank {cluster + 1}")
     agreed = ax.twinx()
     agreed.plot(places[:-1] + 0.5, path.agreement, color="gray", linestyle=":", marker=".")
     agreed.set(ylim=(float(path.agreement.min(initial=0.0)), 1.05), ylabel="agreement with the next order")
@@ -167,11 +162,11 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib axes, with one image: means of K over groups of rows of one cluster
     """
-    subject = _checked(model)._subject()
+    subject = _subject_of(model)
     labels = np.asarray(model.predict(X))
     places = thinned(labels, subject.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
     (rows,) = subject.of_rows(X, lambda found: found[places])
-    if subject.fitted.settings.kernel.given:
+    if subject.given:
         if rows.shape[1] != len(labels):
             raise DataError(f"X has shape {(len(labels), rows.shape[1])}: pass the square matrix of the fit.")
         rows = rows[:, places]
@@ -181,15 +176,12 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     ax = new_axes() if ax is None else ax
     image = ax.imshow(found.similarities.cells, cmap="Greys", interpolation="nearest")
     clusters = found.similarities.clusters
-    ends = np.flatnonzero(np.diff(clusters)) + 0.5
-    for end in ends:
-        ax.axhline(end, color=COLOURS[0], linewidth=0.6)
-        ax.axvline(end, color=COLOURS[0], linewidth=0.6)
-    edges = np.array([-0.5, *ends, len(clusters) - 0.5])
-    middles, names = (edges[1:] + edges[:-1]) / 2, [str(clusters[int(edge + 0.5)]) for edge in edges[:-1]]
-    ax.set_xticks(middles, names)
-    ax.set_yticks(middles, names)
-    ax.set(xlabel="cluster", ylabel="cluster")
+    names, starts, sizes = np.unique(clusters, return_index=True, return_counts=True)
+    for start in starts[1:]:
+        ax.axhline(start - 0.5, color=COLOURS[0], linewidth=0.6)
+        ax.axvline(start - 0.5, color=COLOURS[0], linewidth=0.6)
+    middles = starts + (sizes - 1) / 2
+    ax.set(xlabel="cluster", ylabel="cluster", xticks=middles, yticks=middles, xticklabels=names, yticklabels=names)
     ax.figure.colorbar(image, ax=ax, label="mean similarity")
     return ax
 
@@ -216,7 +208,7 @@ def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax:
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError(f"most must be a whole number from 1, got {most!r}.")
-    subject = _checked(model)._subject()
+    subject = _subject_of(model)
     if table is None:
         _check_columns(subject, "pass columns of the same rows as table=")
     columns, labels = Columns.of(X if table is None else table), np.asarray(model.predict(X))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.fitted import Fitted
+from biclique.neighbors.index import members_of
 from biclique.report.shown_columns import PIECE, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
 from biclique.selection import CountResult
@@ -51,6 +53,17 @@ class Subject:
     counted: CountResult | None = None
     n_jobs: int | None = None
 
+    @property
+    def given(self) -> bool:
+        """Whether X is a matrix of similarities or distances."""
+        return self.fitted.settings.kernel.given
+
+    @property
+    def asked(self) -> object:
+        """The number of clusters that was asked for."""
+        asked = self.parameters.get("n_clusters", self.n_clusters)
+        return asked if self.counted is None else self.n_clusters
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -61,16 +74,24 @@ class Facts:
     degrees: FloatArray  # (n,), float32; not a number if they are not known
     mixed: FloatArray  # (k, k): sum over the rows of a cluster of the probability of another
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.labels)
+
     @cached_property
     def sizes(self) -> IntArray:
         return np.bincount(self.labels, minlength=len(self.mixed))
 
     @cached_property
+    def sure(self) -> FloatArray:
+        """The mean probability of every cluster's rows, (k,)."""
+        return np.asarray(np.bincount(self.labels, self.best, len(self.mixed)) / np.maximum(self.sizes, 1))
+
+    @cached_property
     def faint(self) -> np.ndarray:
         """Rows whose degree is below a tenth of their cluster's median; none if degrees are not known."""
-        out = np.zeros(len(self.labels), dtype=bool)
-        for cluster in range(len(self.mixed)):
-            own = np.flatnonzero(self.labels == cluster)
+        out = np.zeros(self.n_rows, dtype=bool)
+        for own in members_of(self.labels):
             if len(own) and not np.isnan(self.degrees[own]).any():
                 out[own] = self.degrees[own] < FAINT * np.median(self.degrees[own])
         return out
@@ -83,32 +104,34 @@ class Facts:
     @property
     def overlap(self) -> FloatArray:
         """Of the rows of two clusters, the share that is expected to belong to the other one, (k, k)."""
-        sizes = self.sizes[:, None] + self.sizes
-        found = np.divide(self.mixed + self.mixed.T, sizes, out=np.zeros(self.mixed.shape), where=sizes > 0)
+        found = (self.mixed + self.mixed.T) / np.maximum(self.sizes[:, None] + self.sizes, 1)
         np.fill_diagonal(found, 0.0)
         return np.asarray(found)
 
     def hard_pairs(self) -> list[tuple[int, int, float]]:
         """Pairs of clusters that are hard to tell apart, the worst first."""
         overlap = self.overlap
-        a, b = np.nonzero(np.triu(overlap >= HARD))
-        return sorted(((int(i), int(j), float(overlap[i, j])) for i, j in zip(a, b, strict=True)), key=lambda p: -p[2])
+        pairs = np.argwhere(np.triu(overlap >= HARD)).tolist()
+        return sorted(((a, b, float(overlap[a, b])) for a, b in pairs), key=lambda pair: -pair[2])
 
 
 def look(subject: Subject, X: Any, sums: Sums | None) -> Facts:
     """One pass over the rows; ``sums`` adds up the columns of X, if those are to be shown."""
 
-    def of_rows(rows: Rows) -> Facts:
-        return _together([_look(subject, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)])
+    def of_rows(rows: Rows) -> list[Facts]:
+        return [_look(subject, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)]
 
-    return _together(subject.of_rows(X, of_rows))
+    found = list(chain.from_iterable(subject.of_rows(X, of_rows)))
+    labels, best, degrees = (
+        np.concatenate([getattr(one, name) for one in found]) for name in ("labels", "best", "degrees")
+    )
+    return Facts(labels, best, degrees, sum((one.mixed for one in found[1:]), found[0].mixed))
 
 
 def _look(subject: Subject, rows: Rows, sums: Sums | None) -> Facts:
     fitted, k = subject.fitted, subject.n_clusters
     embedded = fitted.embed(rows, subject.n_jobs)
     labels = fitted.labels(rows, subject.n_jobs)
-    degrees = fitted.degrees(embedded)
     mixed = np.zeros((k, k))
     best: FloatArray = np.ones(len(labels))
     if fitted.seen is not None:
@@ -118,16 +141,7 @@ def _look(subject: Subject, rows: Rows, sums: Sums | None) -> Facts:
         best = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
     if sums is not None:
         sums.add(rows if on_host(rows) else to_host(rows), labels)
-    return Facts(labels, best.astype(np.float32), degrees.astype(np.float32), mixed)
-
-
-def _together(found: list[Facts]) -> Facts:
-    return Facts(
-        np.concatenate([one.labels for one in found]),
-        np.concatenate([one.best for one in found]),
-        np.concatenate([one.degrees for one in found]),
-        sum((one.mixed for one in found[1:]), found[0].mixed),
-    )
+    return Facts(labels, best.astype(np.float32), fitted.degrees(embedded).astype(np.float32), mixed)
 
 
 def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np.random.RandomState) -> IntArray:

@@ -11,7 +11,6 @@ from scipy.optimize import linear_sum_assignment
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError
 from biclique.fit.choose import find_vertices
-from biclique.fit.settings import Settings
 from biclique.progress import Progress
 from biclique.report.rows import Subject
 from biclique.rows.array import ArrayRows
@@ -47,7 +46,8 @@ class Path:
     orders: list[float]
     labels: IntArray  # (orders, rows)
     agreement: list[float]  # with the model's labels: adjusted Rand index
-    sizes: list[list[int]]
+    own: int
+    """The place of the model's own order."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,19 @@ def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool =
     """Similarities, and for a kernel a path over orders."""
     if len(labels) < 2:
         return Sampled(None, None, "there is only one row")
+    settings, k = subject.fitted.settings, subject.n_clusters
     try:
         # Warnings of fits that nobody asked for by themselves are not shown.
         with single_threaded_blas(), warnings.catch_warnings(action="ignore"):
             cuts, index = _cuts(subject, rows)
-            similarities = _similarities(cuts, index, labels, subject.n_clusters)
-            if not path:
+            cells, clusters = groups_of(labels, k, CELLS)
+            means = np.zeros((cuts.gram.n, len(cells)))
+            for place, members in enumerate(cells):
+                np.add.at(means[:, place], index[members], 1 / len(members))
+            similarities = Similarities(means.T @ cuts.gram.matmat(means), clusters)
+            ordered = not (settings.kernel.neighborhoods or settings.kernel.neighbors or settings.symmetric)
+            if not path or not ordered or k < 2 or cuts.gram.n <= k:
                 return Sampled(similarities, None)
-            kernel = subject.fitted.settings.kernel
-            if kernel.neighborhoods or kernel.neighbors or subject.fitted.settings.symmetric:
-                return Sampled(similarities, None)
-            if subject.n_clusters < 2:
-                return Sampled(similarities, None, "one cluster is the same at every order")
-            if cuts.gram.n <= subject.n_clusters:
-                return Sampled(similarities, None, "there are too few different rows")
             return Sampled(similarities, _path(subject, cuts, index, labels))
     except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
         return Sampled(None, None, f"these rows alone cannot be clustered: {error}")
@@ -84,11 +83,11 @@ def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool =
 
 def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:
     """K of the rows with the bandwidth of the fit, and the place of every row in it."""
-    settings: Settings = subject.fitted.settings
-    if subject.fitted.chosen.gamma is not None:
-        settings = replace(settings, kernel=replace(settings.kernel, gamma=subject.fitted.chosen.gamma))
+    settings, chosen = subject.fitted.settings, subject.fitted.chosen
+    kernel = settings.kernel if chosen.gamma is None else replace(settings.kernel, gamma=chosen.gamma)
     settings = replace(
         settings,
+        kernel=kernel,
         n_columns=subject.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
         modelling="biclique",
         order=2.0,
@@ -100,7 +99,7 @@ def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:
         random_state=0,
     )
     source = ArrayRows(rows, np.ones(rows.shape[0]))
-    source.columns = subject.fitted.chosen.columns
+    source.columns = chosen.columns
     vertices = find_vertices(settings, rows, source.weights)
     return KernelCuts(settings, source, vertices, _orders(subject), Progress(False)), vertices.index
 
@@ -110,15 +109,10 @@ def _orders(subject: Subject) -> list[float]:
 
 
 def _path(subject: Subject, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
-    orders = _orders(subject)
+    orders, ones = _orders(subject), np.ones(len(labels))
     matched = [matched_labels(cuts.at(order)[1][index], labels, subject.n_clusters) for order in orders]
-    ones = np.ones(len(labels))
-    return Path(
-        orders,
-        np.array(matched),
-        [float(agreement(one, labels, ones)) for one in matched],
-        [np.bincount(one, minlength=subject.n_clusters).tolist() for one in matched],
-    )
+    agreed = [float(agreement(one, labels, ones)) for one in matched]
+    return Path(orders, np.array(matched), agreed, orders.index(subject.fitted.chosen.order))
 
 
 def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArray:
@@ -126,15 +120,6 @@ def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArra
     shared = np.zeros((n_clusters, n_clusters))
     np.add.at(shared, (labels, like), 1)
     return np.asarray(linear_sum_assignment(-shared)[1])[labels]
-
-
-def _similarities(cuts: KernelCuts, index: IntArray, labels: IntArray, n_clusters: int) -> Similarities:
-    """Means of K over groups of consecutive rows of one cluster."""
-    cells, clusters = groups_of(labels, n_clusters, CELLS)
-    means = np.zeros((cuts.gram.n, len(cells)))
-    for place, members in enumerate(cells):
-        np.add.at(means[:, place], index[members], 1 / len(members))
-    return Similarities(means.T @ cuts.gram.matmat(means), clusters)
 
 
 def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArray], IntArray]:

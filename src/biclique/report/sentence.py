@@ -1,11 +1,23 @@
-"""The first sentence of a report, for a reader who has never heard of spectral clustering."""
+"""What is found, in words and numbers for a reader who has never heard of spectral clustering."""
 
 from __future__ import annotations
 
+import math
+
 from biclique.report.rows import Facts, Subject
+from biclique.report.shown_columns import YEAR
 
 NAMED_PAIRS = 2
-"""Pairs of clusters that the sentence names."""
+"""Pairs of clusters that the first sentence names."""
+
+CERTAIN = 0.999
+"""No probability is shown as more than this: it is an estimate."""
+
+STABLE = 0.85
+"""A stability from which on Hennig calls a cluster stable."""
+
+DISSOLVED = 0.6
+"""A stability below which Hennig calls a cluster dissolved."""
 
 
 def first_sentence(subject: Subject, facts: Facts) -> str:
@@ -19,24 +31,50 @@ def first_sentence(subject: Subject, facts: Facts) -> str:
     if len(pairs) > NAMED_PAIRS:
         more = len(pairs) - NAMED_PAIRS
         parts.append(f"{more} more {'pair is' if more == 1 else 'pairs are'} hard to tell apart")
-    parts.append(nowhere_text(int(facts.nowhere.sum()), len(facts.labels)))
+    lost, n = int(facts.nowhere.sum()), facts.n_rows
+    fit = "fits" if n == 1 else "fit"
+    parts.append(f"{percent(lost / n)} of the rows {fit} nowhere well" if lost else "every row fits its cluster")
     return f"{'; '.join(parts)}."
-
-
-def nowhere_text(count: int, total: int) -> str:
-    """``2 % of the rows fit nowhere well``."""
-    if not count:
-        return "every row fits its cluster"
-    return f"{percent(count / total)} of the rows {'fits' if count == 1 and total == 1 else 'fit'} nowhere well"
 
 
 def percent(share: float) -> str:
     """A share of rows: ``2 %``, ``0.4 %``, ``under 0.1 %``; 0 and 100 only if that is so."""
     if share in (0.0, 1.0):
-        return f"{share:.0%}".replace("%", " %")
+        return f"{100 * share:.0f} %"
     if share < 0.001:
         return "under 0.1 %"
     if share > 0.999:
         return "over 99.9 %"
     digits = 1 if share < 0.0095 or share > 0.9905 else 0
     return f"{100 * share:.{digits}f} %"
+
+
+def sure_text(probability: float) -> str:
+    """A mean probability: never 100 %."""
+    return percent(probability) if probability <= CERTAIN else "over 99.9 %"
+
+
+def stability_text(stability: float | None) -> str:
+    """``0.93, stable``."""
+    if stability is None:
+        return "not computed"
+    word = "stable" if stability >= STABLE else "not stable" if stability < DISSOLVED else "fairly stable"
+    return f"{stability:.2f}, {word}"
+
+
+def number_text(value: float) -> str:
+    """Three digits, as people write them."""
+    if math.isnan(value):
+        return "missing"
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+        text = f"{value:,.{min(digits, 6)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.2e}"
+
+
+def value_text(column: str, value: float) -> str:
+    """A value of a column of numbers, or of dates: 2024.5 is 2024-07."""
+    if not (column.endswith(YEAR) and math.isfinite(value)):
+        return number_text(value)
+    return f"{math.floor(value)}-{math.floor(value % 1 * 12) + 1:02d}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from biclique.report.markup import element
+from biclique.report.markup import element, table
 from biclique.report.rows import Subject
 from biclique.report.sentence import percent
 
@@ -24,8 +24,7 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [element("tr", element("th", name, scope="row"), element("td", text)) for name, text in self.lines]
-        return str(element("table", element("caption", self.title), element("tbody", *rows)))
+        return str(element("div", element("b", self.title), table(("", ""), self.lines)))
 
 
 MOST_SIZES = 12
@@ -68,5 +67,6 @@ def _number(subject: Subject) -> str:
     """Why there are so many clusters."""
     if subject.counted is not None:
         return subject.counted.explanation
-    asked = subject.parameters.get("n_clusters", subject.n_clusters)
-    return "as asked for" if asked == subject.n_clusters else f"{subject.n_clusters} found, {asked} asked for"
+    if subject.asked == subject.n_clusters:
+        return "as asked for"
+    return f"{subject.n_clusters} found, {subject.asked} asked for"

@@ -6,12 +6,16 @@ from typing import Any
 
 from biclique.exceptions import optional
 
+NEEDED = "figures need matplotlib: pip install 'biclique[plot]'"
+"""The sentence about a package that is not installed."""
+
 
 def figure_class() -> Any:
     """matplotlib's Figure, which needs no display, or the line that installs it."""
-    return optional("matplotlib.figure", "figures need matplotlib: pip install 'biclique[plot]'").Figure
+    return optional("matplotlib.figure", NEEDED).Figure
 
 
 def new_axes() -> Any:
-    """Axes of a new figure."""
-    return figure_class()(figsize=(6, 4), layout="constrained").add_subplot()
+    """Axes of a new figure that pyplot knows: notebooks and ``plt.show()`` show it."""
+    pyplot = optional("matplotlib.pyplot", NEEDED)
+    return pyplot.subplots(figsize=(6, 4), layout="constrained")[1]

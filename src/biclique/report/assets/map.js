@@ -2,6 +2,7 @@
 (() => {
   const started = performance.now();
   const byId = (name) => document.getElementById(name);
+  const source = document.documentElement.outerHTML;  // as it was sent, for a copy with names
   const data = JSON.parse(byId("data").textContent);
 
   // Bytes of the page, as arrays
@@ -25,7 +26,68 @@
   const canvas = byId("map"), tip = byId("tip"), state = byId("state");
   const pen = canvas.getContext("2d");
   let view = 0, colour = "cluster", zoom = 1, middle = [0.5, 0.5], labels = own, chosen = null, focus = -1;
-  let lassoing = false, loop = null, colours = {};
+  let lassoing = false, loop = null, colours = {}, stacks = null;
+
+  // Names that the reader gives to clusters
+
+  const store = `biclique ${data.key} ${data.clusters} ${data.all}`;
+  let names = {};
+  const nameOf = (label) => (names[label] ? `${label} ${names[label]}` : String(label));
+
+  function readNames() {
+    names = JSON.parse(byId("names").textContent);
+    try {
+      names = JSON.parse(localStorage.getItem(store)) || names;
+    } catch { /* a browser that keeps nothing */ }
+  }
+
+  function showNames() {
+    for (const place of document.querySelectorAll("[data-name]")) place.textContent = names[place.dataset.name] || "";
+    for (const option of byId("chosen").options) {
+      if (/^\d+$/.test(option.value)) option.textContent = `cluster ${nameOf(option.value)}`;
+    }
+    byId("naming-help").hidden = !Object.keys(names).length;
+  }
+
+  for (const field of document.querySelectorAll(".naming")) {
+    field.disabled = false;
+    field.addEventListener("input", () => {
+      const { cluster } = field.dataset, name = field.value.trim();
+      if (name) names[cluster] = name;
+      else delete names[cluster];
+      try {
+        localStorage.setItem(store, JSON.stringify(names));
+      } catch { /* a browser that keeps nothing */ }
+      showNames();
+      drawMatrix();
+      redraw();
+    });
+  }
+
+  function download(text, type, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  byId("save").addEventListener("click", () => {
+    const written = JSON.stringify(names).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+    const copy = source.replace(/(id="names">)[^<]*/, (_, start) => start + written);
+    download(`<!DOCTYPE html>\n${copy}`, "text/html", `${document.title} with names.html`);
+  });
+
+  byId("labels").addEventListener("click", () => {
+    const cell = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+    const lines = ["row,id,cluster,name,probability"];
+    for (let i = 0; i < n; i++) {
+      const id = data.ids ? data.ids[i] : "";
+      lines.push([rows[i], id, own[i], names[own[i]] || "", (sure[i] / 255).toFixed(2)].map(cell).join(","));
+    }
+    download(`${lines.join("\n")}\n`, "text/csv", "labels.csv");
+    state.textContent = n < data.all ? `Labels of the ${n} drawn rows of ${data.all}.` : `Labels of ${n} rows.`;
+  });
 
   const identity = (i) => (data.ids ? data.ids[i] : `row ${rows[i]}`);
   const copied = (i) => (data.ids && data.exactIds ? data.ids[i] : String(rows[i]));
@@ -116,7 +178,28 @@
     return (i) => (column.codes[i] === MISSING ? dim : table[column.codes[i]]);
   }
 
+  // Rows at one place that look alike are one mark, whose area says how many; small marks lie on large ones
+  const LARGEST = 6;
+  const markRadius = () => (n > 8000 ? 2 : n > 1500 ? 2.8 : 4) * ratio() * Math.min(Math.sqrt(zoom), 2);
+
+  function stacked() {
+    const found = new Map(), of = colourTable(), v = views[view];
+    for (let i = 0; i < n; i++) {
+      const behind = labels[i] === NONE || Boolean(chosen && !chosen[i]);
+      const ink = of(i)[chosen && !chosen[i] ? 1 : 0], shape = (labels[i] === NONE ? 0 : labels[i]) % data.shapes;
+      const key = `${v.x[i]} ${v.y[i]} ${shape} ${ink}`;
+      if (found.has(key)) found.get(key).count += 1;
+      else found.set(key, { row: i, count: 1, ink, shape, behind });
+    }
+    return [...found.values()].sort((a, b) => b.behind - a.behind || b.count - a.count);
+  }
+
   let asked = false;
+  function recolour() {
+    stacks = null;
+    redraw();
+  }
+
   function redraw() {
     if (asked) return;
     asked = true;
@@ -129,23 +212,20 @@
     const image = pen.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
     pixels.fill(pack(rgb(colours.ground)));
-    const base = n > 8000 ? 2 : n > 1500 ? 2.8 : 4;
-    const marks = stamps(base * ratio() * Math.min(Math.sqrt(zoom), 2)), of = colourTable();
-    const t = transform(), v = views[view];
-    const paint = (i, faded) => {
-      const cx = Math.round(t.bx + t.ax * v.x[i]), cy = Math.round(t.by + t.ay * v.y[i]);
-      if (cx < -20 || cy < -20 || cx > width + 20 || cy > height + 20) return;
-      const ink = of(i)[faded ? 1 : 0];
-      const shape = marks[(labels[i] === NONE ? 0 : labels[i]) % data.shapes];
-      for (let j = 0; j < shape.length; j++) {
-        const x = cx + shape[j][0], y = cy + shape[j][1];
+    const ground = pixels[0], radius = markRadius(), t = transform(), v = views[view], marks = new Map();
+    stacks = stacks || stacked();
+    for (const { row, count, ink, shape } of stacks) {
+      const cx = Math.round(t.bx + t.ax * v.x[row]), cy = Math.round(t.by + t.ay * v.y[row]);
+      if (cx < -60 || cy < -60 || cx > width + 60 || cy > height + 60) continue;
+      const r = Math.round(2 * radius * Math.min(Math.sqrt(count), LARGEST)) / 2;
+      if (!marks.has(r)) marks.set(r, stamps(r));
+      for (const [dx, dy] of marks.get(r)[shape]) {
+        const x = cx + dx, y = cy + dy;
         if (x >= 0 && y >= 0 && x < width && y < height) pixels[y * width + x] = ink;
       }
-    };
-    for (let i = 0; i < n; i++) if (labels[i] === NONE || (chosen && !chosen[i])) paint(i, Boolean(chosen));
-    for (let i = 0; i < n; i++) if (labels[i] !== NONE && !(chosen && !chosen[i])) paint(i, false);
+    }
     pen.putImageData(image, 0, 0);
-    drawNames();
+    drawNames((x, y) => pixels[y * width + x] !== ground);
     drawAxes();
     if (focus >= 0) ring(focus);
     if (loop && loop.length > 1) {
@@ -166,10 +246,10 @@
     pen.stroke();
   }
 
-  // The number of each cluster at the median of its points, moved apart where numbers would overlap
-  function drawNames() {
+  // The number and name of each cluster, as near to the median of its points as there is room without marks
+  function drawNames(painted) {
     if (data.clusters > 60) return;
-    const t = transform(), v = views[view], groups = new Map();
+    const t = transform(), v = views[view], groups = new Map(), [width, height] = size();
     for (let i = 0; i < n; i++) {
       if (labels[i] === NONE) continue;
       if (!groups.has(labels[i])) groups.set(labels[i], [[], []]);
@@ -182,22 +262,43 @@
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.lineJoin = "round";
-    const taken = [], gap = 18 * ratio();
-    for (const label of [...groups.keys()].sort((a, b) => a - b)) {
-      const [xs, ys] = groups.get(label);
-      const x = t.bx + t.ax * half(xs);
-      let y = t.by + t.ay * half(ys);
-      if (xs.length < 4) y += y < 2 * gap ? gap : -gap;  // beside a few marks, not on them
-      for (let tries = 0; tries < 20; tries++) {
-        if (!taken.some(([a, b]) => Math.abs(a - x) < gap && Math.abs(b - y) < gap)) break;
-        y += gap;
+    const taken = [], step = 9 * ratio(), tall = 10 * ratio();
+    const covered = (x, y, wide) => {
+      if (x < wide || y < tall || x > width - wide || y > height - tall) return Infinity;
+      if (taken.some(([a, b, w]) => Math.abs(a - x) < w + wide && Math.abs(b - y) < 2 * tall)) return Infinity;
+      let found = 0;
+      for (let py = y - tall; py <= y + tall; py += 2) {
+        for (let px = x - wide; px <= x + wide; px += 2) found += painted(Math.round(px), Math.round(py)) ? 1 : 0;
       }
-      taken.push([x, y]);
+      return found;
+    };
+    for (const label of [...groups.keys()].sort((a, b) => a - b)) {
+      const [xs, ys] = groups.get(label), text = nameOf(label), wide = pen.measureText(text).width / 2 + 3 * ratio();
+      const x = t.bx + t.ax * half(xs), y = t.by + t.ay * half(ys);
+      if (x < 0 || y < 0 || x > width || y > height) continue;
+      let best = [x, y], least = Infinity;
+      for (let ring = 0; ring < 30 && least; ring++) {
+        for (let turn = 0; turn < 16 && least; turn++) {
+          const angle = (turn * Math.PI) / 8 - Math.PI / 2;
+          const place = [x + ring * step * Math.cos(angle), y + ring * step * Math.sin(angle)];
+          const found = covered(...place, wide);
+          if (found < least) [best, least] = [place, found];
+        }
+      }
+      taken.push([...best, wide]);
+      pen.strokeStyle = colours.text;
+      pen.lineWidth = ratio();
+      if (Math.hypot(best[0] - x, best[1] - y) > 3 * step) {
+        pen.beginPath();
+        pen.moveTo(x, y);
+        pen.lineTo(...best);
+        pen.stroke();
+      }
       pen.strokeStyle = colours.ground;
       pen.lineWidth = 4 * ratio();
-      pen.strokeText(String(label), x, y);
+      pen.strokeText(text, ...best);
       pen.fillStyle = colours.text;
-      pen.fillText(String(label), x, y);
+      pen.fillText(text, ...best);
     }
   }
 
@@ -249,7 +350,11 @@
     head.append(isolated("bdi", identity(i)));
     const unsure = nowhere[i] ? "; fits nowhere well" : "";
     const label = labels[i] === NONE ? own[i] : labels[i];
-    tip.append(head, `cluster ${label}, probability ${(sure[i] / 255).toFixed(2)}${unsure}`);
+    const v = views[view];
+    let same = -1;
+    for (let j = 0; j < n; j++) same += v.x[j] === v.x[i] && v.y[j] === v.y[i] ? 1 : 0;
+    if (same) head.append(` and ${same} more at this place`);
+    tip.append(head, `cluster ${nameOf(label)}, probability ${(sure[i] / 255).toFixed(2)}${unsure}`);
     const shown = columns.slice(0, 6);
     const extra = Number(colour);
     if (!["cluster", "sure"].includes(colour) && extra >= 6) shown.push(columns[extra]);
@@ -292,7 +397,7 @@
     state.textContent = found ? `${found} rows selected${all}.` : "";
     byId("copy").disabled = !found;
     byId("ids").hidden = true;
-    redraw();
+    recolour();
   }
 
   function inside(polygon, x, y) {
@@ -487,7 +592,7 @@
   byId("farther").addEventListener("click", () => zoomAt(1 / 1.3));
   byId("reset").addEventListener("click", reset);
   byId("lasso").addEventListener("click", () => setLasso(!lassoing));
-  byId("view").addEventListener("change", (event) => { view = Number(event.target.value); reset(); });
+  byId("view").addEventListener("change", (event) => { view = Number(event.target.value); stacks = null; reset(); });
 
   // Colours
 
@@ -518,8 +623,17 @@
   byId("colour").addEventListener("change", (event) => {
     colour = event.target.value;
     drawScale();
-    redraw();
+    recolour();
   });
+
+  // Rows of every cluster: of all rows, or of those that are clustered anew
+  function drawLegend() {
+    const sizes = labels === own ? data.sizes : new Array(data.clusters).fill(0);
+    if (labels !== own) for (const label of labels) if (label !== NONE) sizes[label] += 1;
+    for (const line of document.querySelectorAll(".legend [data-row]")) {
+      line.querySelector(".faded").textContent = `(${sizes[line.dataset.row].toLocaleString("en")})`;
+    }
+  }
 
   if (data.path) {
     const places = words(data.path.places, Uint32Array);
@@ -542,7 +656,8 @@
       colour = "cluster";
       byId("colour").value = "cluster";
       drawScale();
-      redraw();
+      drawLegend();
+      recolour();
     });
   }
 
@@ -551,45 +666,37 @@
   function drawMatrix() {
     if (!data.matrix) return;
     const board = byId("matrix"), m = data.matrix.size, cells = bytes(data.matrix.cells);
-    const side = Math.max(1, Math.round(640 / m)), edge = 26;
-    board.width = board.height = edge + m * side;
-    const ink = board.getContext("2d");
+    const scale = Math.min(window.devicePixelRatio || 1, 2), edge = Math.round(26 * scale);
+    const whole = Math.round(board.clientWidth * scale), at = (place) => edge + Math.round((place / m) * (whole - edge));
+    if (!whole) return;
+    board.width = board.height = whole;
+    const ink = board.getContext("2d"), image = ink.createImageData(m, m), pixels = new Uint32Array(image.data.buffer);
     const low = rgb(colours.ground), high = rgb(colours.text);
-    ink.fillStyle = colours.ground;
-    ink.fillRect(0, 0, board.width, board.height);
-    const image = ink.createImageData(m * side, m * side), pixels = new Uint32Array(image.data.buffer);
     const table = Array.from({ length: 256 }, (_, j) => pack(mixed(low, high, j / 255)));
-    for (let y = 0; y < m * side; y++) {
-      for (let x = 0; x < m * side; x++) {
-        pixels[y * m * side + x] = table[cells[Math.floor(y / side) * m + Math.floor(x / side)]];
-      }
-    }
-    ink.putImageData(image, edge, edge);
-    ink.strokeStyle = colours.accent;
-    ink.lineWidth = 1;
-    ink.font = "600 15px system-ui, sans-serif";
-    ink.fillStyle = colours.text;
+    pixels.forEach((_, j) => { pixels[j] = table[cells[j]]; });
+    const small = document.createElement("canvas");
+    small.width = small.height = m;
+    small.getContext("2d").putImageData(image, 0, 0);
+    ink.imageSmoothingEnabled = false;
+    ink.drawImage(small, edge, edge, whole - edge, whole - edge);
+    ink.font = `600 ${13 * scale}px system-ui, sans-serif`;
     ink.textAlign = "center";
     ink.textBaseline = "middle";
     const list = data.matrix.clusters;
-    for (let start = 0; start < m;) {
-      let end = start;
+    for (let start = 0, end; start < m; start = end) {
+      end = start;
       while (end < m && list[end] === list[start]) end++;
-      const mid = edge + ((start + end) / 2) * side;
-      if ((end - start) * side >= 12) {
-        ink.fillText(String(list[start]), mid, edge / 2);
-        ink.fillText(String(list[start]), edge / 2, mid);
+      const middle = (at(start) + at(end)) / 2;
+      ink.fillStyle = colours.text;
+      if (at(end) - at(start) >= 12 * scale) {
+        ink.fillText(nameOf(list[start]), middle, edge / 2, at(end) - at(start));
+        ink.fillText(String(list[start]), edge / 2, middle);
       }
+      ink.fillStyle = colours.accent;  // a line of whole pixels
       if (end < m) {
-        const at = edge + end * side + 0.5;
-        ink.beginPath();
-        ink.moveTo(edge, at);
-        ink.lineTo(board.width, at);
-        ink.moveTo(at, edge);
-        ink.lineTo(at, board.height);
-        ink.stroke();
+        ink.fillRect(edge, at(end), whole - edge, Math.ceil(scale));
+        ink.fillRect(at(end), edge, Math.ceil(scale), whole - edge);
       }
-      start = end;
     }
   }
 
@@ -597,6 +704,7 @@
 
   function repaint() {
     readColours();
+    stacks = null;
     drawScale();
     drawMatrix();
     resize();
@@ -606,7 +714,11 @@
   window.addEventListener("beforeprint", () => { root.classList.add("light"); tell(-1); repaint(); });
   window.addEventListener("afterprint", () => { root.classList.remove("light"); repaint(); });
   new ResizeObserver(resize).observe(canvas);
+  if (data.matrix) new ResizeObserver(drawMatrix).observe(byId("matrix"));
   if (data.ids === null || !data.exactIds) byId("copy").textContent = "Copy row numbers";
+  readNames();
+  for (const field of document.querySelectorAll(".naming")) field.value = names[field.dataset.cluster] || "";
+  showNames();
   repaint();
   root.dataset.ready = String(Math.round(performance.now() - started));
   window.bicliqueMap = Object.freeze({
