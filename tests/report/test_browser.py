@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,6 +161,52 @@ def test_a_lasso_selects_what_is_inside(made, browser):
     assert quiet(browser)
 
 
+def downloaded(browser, button, tmp_path):
+    """The file that a button makes."""
+    script = """
+        URL.createObjectURL = (made) => { window.made = made; return "#"; };
+        document.getElementById(arguments[0]).click();
+        window.made.text().then(arguments[1]);"""
+    path = tmp_path / f"{button}.html"
+    path.write_text(browser.execute_async_script(script, button), encoding="utf-8")
+    return path
+
+
+def test_a_name_is_shown_everywhere_kept_and_saved_with_the_page(made, browser, tmp_path):
+    model, _, path = made
+    opened(browser, path)
+    name = HOSTILE[0]
+    field = browser.find_element("css selector", ".naming[data-cluster='1']")
+    field.send_keys(name)
+    assert [one.text.strip() for one in browser.find_elements("css selector", "bdi[data-name='1']")[:2]] == [name] * 2
+    assert f"cluster 1 {name}" in browser.find_element("id", "chosen").text
+    opened(browser, path)
+    assert browser.find_element("css selector", ".naming[data-cluster='1']").get_attribute("value") == name
+    lines = downloaded(browser, "labels", tmp_path).read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "row,id,cluster,name,probability"
+    assert [int(line.split(",")[-3]) for line in lines[1:]] == model.labels_.tolist()
+    copy = downloaded(browser, "save", tmp_path)
+    run(browser, "localStorage.clear()")
+    opened(browser, Path(copy))
+    assert browser.find_element("css selector", ".naming[data-cluster='1']").get_attribute("value") == name
+    run(browser, "localStorage.clear()")
+
+
+def test_equal_rows_are_one_large_mark_and_labels_cover_none(browser, tmp_path):
+    X = np.concatenate([np.repeat([[0.0, 0.0]], 90, axis=0), rows()[:50] + 30])
+    path = tmp_path / "equal.html"
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    model.report(X, path, n_splits=0)
+    opened(browser, path)
+    assert sorted(run(browser, "return bicliqueMap.marks()"))[-2:] == [1, 90]
+    x, y = where(browser, 0)
+    pointer(browser, "pointermove", x, y)
+    assert "and 89 more at this place" in browser.find_element("id", "tip").text
+    places = np.array([where(browser, row) for row in range(len(X))])
+    for a, b, half in run(browser, "return bicliqueMap.labels()"):
+        assert not ((np.abs(places[:, 0] - a) < half) & (np.abs(places[:, 1] - b) < 8)).any()
+
+
 def touch(browser, kind, *places):
     """Fingers on the map, as the browser has them from a touch screen."""
     box = run(browser, "const box = document.getElementById('map').getBoundingClientRect(); return [box.left, box.top]")
@@ -237,6 +284,10 @@ def test_the_slider_recolours(made, browser):
     choose(browser, "order", at)
     assert colour_at(browser, row) != before
     assert "clustered anew" in browser.find_element("id", "order-note").text
+    sizes = np.bincount(labels[at], minlength=3)
+    assert [line.text.split()[-1] for line in browser.find_elements("css selector", ".legend li")] == [
+        f"({size})" for size in sizes
+    ]
     choose(browser, "order", own)
     assert colour_at(browser, row) == before
 
@@ -281,6 +332,9 @@ def test_dark_and_a_phone(made, browser, name, options):
     opened(browser, made[2], **options)
     across, shown = run(browser, "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert across <= shown
+    script = "return Math.max(...[...document.querySelectorAll('td, th')].map((c) => c.getBoundingClientRect().right))"
+    assert run(browser, script) <= shown
+    assert run(browser, "const c = document.getElementById('matrix'); return c.width - c.clientWidth") == 0
     ground = run(browser, "return getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(20, 24, 31)") == (name == "dark")
     shot(browser, name)

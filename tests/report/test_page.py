@@ -236,6 +236,27 @@ def test_columns_that_are_shown_may_be_others_than_those_of_the_fit(tmp_path):
         write(tmp_path, model, X, ids=["a", "b"])
 
 
+def test_means_and_distributions_of_every_cluster_are_shown(tmp_path):
+    """Of a category one row: the most frequent level; in cards the level that is more frequent than elsewhere."""
+    X, model = groups(), fitted()
+    kind = np.array(["a", "b", "c"])[model.labels_]
+    kind[:5] = "b"
+    frame = pd.DataFrame({"metres": X[:, 0] * 1000, "kind": kind, "same": np.where(model.labels_ == 1, "yes", "no")})
+    text = write(tmp_path, model, X, table=frame)
+    means = text.split("What is in each cluster")[1].split("</section>")[0]
+    for cluster in range(3):
+        own = model.labels_ == cluster
+        assert number_text(1000 * X[own, 0].mean()) in means
+        assert f"{percent(np.bincount(np.unique(kind, return_inverse=True)[1][own]).max() / own.sum())}<" in means
+    assert number_text(1000 * X[:, 0].mean()) in means
+    assert means.count("<tr>") == 1 + 3
+    assert means.count('class="spread"') == 3 * 4
+    cards = text.split("What sets each cluster apart")[1].split("</section>")[0]
+    assert cards.count("<bdi>kind</bdi>") == cards.count("<bdi>metres</bdi>") == 3
+    assert "Clusters that are exactly one value of a column: 1 (same = yes). Leave that column out?" in text
+    assert "Other orders" not in text
+
+
 def test_thinning_is_said_and_a_function_gives_the_ids_of_the_drawn_rows_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("biclique.report.gather.MOST_POINTS", 60)
     monkeypatch.setattr("biclique.report.page.MOST_POINTS", 60)

@@ -275,7 +275,8 @@ def _differences(
         tables.append((one.sums(labels, k), 1, [(one.name, level) for level in one.levels]))
     for found, most, names in tables:
         numbers = np.stack([found.effects, found.means, found.other_means])  # (3, k, p)
-        sizes = np.abs(np.nan_to_num(numbers[0], posinf=np.inf, neginf=-np.inf))
+        sizes = np.nan_to_num(numbers[0], posinf=np.inf, neginf=-np.inf)
+        sizes = np.abs(sizes) if found is sums else sizes  # of a category the level that is more frequent here
         for cluster in range(k):
             for place in np.argsort(-sizes[cluster], kind="stable")[:most]:
                 name, level = names[place]

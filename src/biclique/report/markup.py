@@ -63,13 +63,14 @@ def name_of(text: object, most: int = LONGEST) -> Markup:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], class_: str | None = None) -> Markup:
-    """A table; the first cell of a row is its head. On a phone every cell has the title of its column before it."""
+    """A table; the first cell of a row is its head. A phone shows titles that are plain text before their cells."""
     titles = [element("th", text, scope="col") for text in head]
+    plain = [None if isinstance(text, Markup) or not text else text for text in head[1:]]
     lines = [
         element(
             "tr",
             element("th", first, scope="row"),
-            *(element("td", cell, data_title=title or None) for cell, title in zip(cells, head[1:], strict=True)),
+            *(element("td", cell, data_title=title) for cell, title in zip(cells, plain, strict=True)),
         )
         for first, *cells in rows
     ]

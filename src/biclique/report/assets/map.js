@@ -26,7 +26,7 @@
   const canvas = byId("map"), tip = byId("tip"), state = byId("state");
   const pen = canvas.getContext("2d");
   let view = 0, colour = "cluster", zoom = 1, middle = [0.5, 0.5], labels = own, chosen = null, focus = -1;
-  let lassoing = false, loop = null, colours = {}, stacks = null;
+  let lassoing = false, loop = null, colours = {}, stacks = null, boxes = [];
 
   // Names that the reader gives to clusters
 
@@ -117,7 +117,7 @@
   const ratio = () => canvas.width / Math.max(canvas.clientWidth, 1);
 
   function scales() {
-    const [width, height] = size(), v = views[view], edge = 24 * ratio();
+    const [width, height] = size(), v = views[view], edge = 32 * ratio();
     const across = (width - 2 * edge) / Math.max(v.wide, 1e-9), up = (height - 2 * edge) / Math.max(v.tall, 1e-9);
     const both = Math.min(across, up);
     return (v.even ? [both, both] : [across, up]).map((s) => s * zoom);
@@ -262,7 +262,7 @@
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.lineJoin = "round";
-    const taken = [], step = 9 * ratio(), tall = 10 * ratio();
+    const taken = boxes = [], step = 9 * ratio(), tall = 10 * ratio();
     const covered = (x, y, wide) => {
       if (x < wide || y < tall || x > width - wide || y > height - tall) return Infinity;
       if (taken.some(([a, b, w]) => Math.abs(a - x) < w + wide && Math.abs(b - y) < 2 * tall)) return Infinity;
@@ -724,6 +724,8 @@
   window.bicliqueMap = Object.freeze({
     where: (i) => where(i).map((value) => value / ratio()),
     selected: () => (chosen ? count(chosen) : 0),
+    marks: () => stacks.map((one) => one.count),
+    labels: () => boxes.map(([x, y, half]) => [x, y, half].map((value) => value / ratio())),
     draw,
   });
 })();
