@@ -253,7 +253,7 @@ def test_means_and_distributions_of_every_cluster_are_shown(tmp_path):
     assert means.count('class="spread"') == 3 * 4
     cards = text.split("What sets each cluster apart")[1].split("</section>")[0]
     assert cards.count("<bdi>kind</bdi>") == cards.count("<bdi>metres</bdi>") == 3
-    assert "Clusters that are exactly one value of a column: 1 (same = yes). Leave that column out?" in text
+    assert "Clusters that are exactly one value of a column: 1 (same = yes), 2 (kind = c). Leave that column out?" in text
     assert "Other orders" not in text
 
 
