@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -73,110 +74,94 @@ def distribution(shares: FloatArray, class_: str) -> Markup:
     return element("svg", element("path", d=bars, class_=class_), **shape, class_="spread", aria_hidden="true")
 
 
-class Frame:
-    """Axes of a chart: places from values, and the lines around."""
-
-    def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
-        self.x, self.y = (ends if ends[1] > ends[0] else (ends[0] - 0.5, ends[0] + 0.5) for ends in (x, y))
-
-    def across(self, value: float) -> float:
-        return float(LEFT + (value - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - LEFT - RIGHT))
-
-    def up(self, value: float) -> float:
-        return float(HEIGHT - BOTTOM - (value - self.y[0]) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM))
-
-    def line(self, a: tuple[float, float], b: tuple[float, float], class_: str) -> Markup:
-        """A line between two values."""
-        return element(
-            "line", x1=self.across(a[0]), y1=self.up(a[1]), x2=self.across(b[0]), y2=self.up(b[1]), class_=class_
-        )
-
-    def dot(self, x: float, y: float, title: str, class_: str, r: str = "4") -> Markup:
-        """A mark at a value, with words."""
-        return element("circle", element("title", title), cx=self.across(x), cy=self.up(y), r=r, class_=class_)
-
-    def drawn(
-        self,
-        parts: Sequence[Markup],
-        title: str,
-        labels: tuple[str, str],
-        x_ticks: Sequence[float],
-        y_ticks: Sequence[float],
-    ) -> Markup:
-        """The chart; ``title`` says in words what it shows."""
-        low, (first, last) = HEIGHT - BOTTOM, self.x
-        turned = f"translate(11 {(TOP + low) / 2:g}) rotate(-90)"
-        return element(
-            "svg",
-            element("title", title),
-            *(self.line((first, y), (last, y), "grid") for y in y_ticks),
-            *(_text(LEFT - 6, self.up(y) + 4, f"{y:g}", "end") for y in y_ticks),
-            *(_text(self.across(x), low + 15, f"{x:g}", "middle") for x in x_ticks),
-            self.line((first, self.y[0]), (last, self.y[0]), "axis"),
-            _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, labels[0], "middle"),
-            element("text", labels[1], x="0", y="0", text_anchor="middle", transform=turned),
-            *parts,
-            viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
-            class_="chart",
-            role="img",
-        )
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> Markup:
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> Markup:
     return element("text", text, x=x, y=y, text_anchor=anchor)
 
 
-def histogram(values: FloatArray, title: str, label: str) -> Markup:
+def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a chart."""
+
+    height: float
+    title: str
+    """What it shows, in words."""
+    kind: str = "plain"
+    error: float = 0.0
+    """Its standard error."""
+
+
+def bar_chart(
+    bars: Sequence[Bar], title: str, labels: tuple[str, str], ticks: Mapping[float, str], top: float
+) -> Markup:
+    """Bars from zero, side by side; ``ticks`` are texts below places, 0 the middle of the first bar."""
+    base, wide = min(0.0, *(bar.height - bar.error for bar in bars)), (WIDTH - LEFT - RIGHT) / len(bars)
+    floor = HEIGHT - BOTTOM
+
+    def across(place: float) -> float:
+        return LEFT + (place + 0.5) * wide
+
+    def up(value: float) -> float:
+        return floor - (value - base) / (top - base) * (floor - TOP)
+
+    parts = [_line(LEFT, up(y), WIDTH - RIGHT, up(y), "grid") for y in (top / 2, top)]
+    parts += [_text(LEFT - 6, up(y) + 4, f"{y:.2g}", "end") for y in (0.0, top / 2, top)]
+    parts += [_text(across(place), floor + 15, text) for place, text in ticks.items()]
+    for j, bar in enumerate(bars):
+        x, y, zero = across(j), up(bar.height), up(0.0)
+        shape = {"x": x - 0.42 * wide, "y": min(y, zero), "width": 0.84 * wide, "height": abs(zero - y)}
+        parts.append(element("rect", element("title", bar.title), **shape, class_=bar.kind))
+        if bar.error:
+            parts.append(_line(x, up(bar.height - bar.error), x, up(bar.height + bar.error), "error"))
+    return element(
+        "svg",
+        element("title", title),
+        *parts,
+        _line(LEFT, up(0.0), WIDTH - RIGHT, up(0.0), "axis"),
+        _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, labels[0]),
+        element("g", _text(0, 0, labels[1]), transform=f"translate(11 {(TOP + floor) / 2:g}) rotate(-90)"),
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        class_="chart",
+        role="img",
+    )
+
+
+def histogram(values: FloatArray, label: str) -> Markup:
     """Twenty bars from 0 to 1, heights as shares of all."""
-    counts, edges = np.histogram(values, bins=20, range=(0.0, 1.0))
-    shares = counts / max(len(values), 1)
-    most = float(shares.max(initial=0.0)) or 1.0
-    frame = Frame((0.0, 1.0), (0.0, most))
+    counts = np.histogram(values, bins=20, range=(0.0, 1.0))[0]
     bars = [
-        element(
-            "rect",
-            element("title", f"{low:.2f} to {low + 0.05:.2f}: {count} rows"),
-            x=frame.across(low) + 0.5,
-            y=frame.up(share),
-            width=frame.across(0.05) - frame.across(0.0) - 1.0,
-            height=frame.up(0.0) - frame.up(share),
-            class_="plain",
-        )
-        for low, share, count in zip(edges[:-1], shares, counts, strict=True)
-        if count
+        Bar(count / len(values), f"{j / 20:.2f} to {(j + 1) / 20:.2f}: {count} rows")
+        for j, count in enumerate(counts.tolist())
     ]
-    ticks = [0.0, float(f"{most / 2:.2g}"), float(f"{most:.2g}")]
-    return frame.drawn(bars, title, (label, "share of rows"), (0.0, 0.25, 0.5, 0.75, 1.0), ticks)
+    title = f"{len(values):,} rows: median {np.median(values):.2f}."
+    ticks = {20 * share - 0.5: f"{share:g}" for share in (0.0, 0.25, 0.5, 0.75, 1.0)}
+    return bar_chart(bars, title, (label, "share of rows"), ticks, max(bar.height for bar in bars))
 
 
 def eigenvalue_chart(values: FloatArray) -> Markup:
-    """One stem an eigenvalue."""
-    low = min(0.0, float(values.min(initial=0.0)))
-    frame = Frame((0.5, len(values) + 0.5), (low, max(1.0, float(values.max(initial=1.0)))))
-    parts = []
-    for number, value in enumerate(values.tolist(), start=1):
-        parts += [frame.line((number, 0.0), (number, value), "stem"), frame.dot(number, value, f"{value:.4f}", "dot")]
-    numbers = range(1, len(values) + 1, max(1, len(values) // 10))
-    title = f"{len(values)} eigenvalues: {', '.join(f'{v:.3f}' for v in values[:20].tolist())}"
-    return frame.drawn(parts, title, ("eigenvalue", "value"), numbers, (0.0, 0.5, 1.0))
+    """One bar an eigenvalue; one cluster has none."""
+    if not len(values):
+        return Markup("")
+    bars = [Bar(value, f"{value:.4f}") for value in values.tolist()]
+    ticks = {float(j): str(j + 1) for j in range(0, len(values), max(1, len(values) // 10))}
+    title = f"{len(values)} eigenvalues: {', '.join(bar.title for bar in bars[:20])}"
+    return bar_chart(bars, title, ("eigenvalue", "value"), ticks, max(1.0, float(values.max())))
 
 
 def count_chart(found: CountResult) -> Markup:
     """Stability over the number of clusters, the choice marked."""
-    k = [one.n_clusters for one in found.counted]
-    low = min(0.0, *(one.stability - one.standard_error for one in found.counted))
-    frame = Frame((min(k) - 0.5, max(k) + 0.5), (low, 1.0))
-    line = " ".join(f"{frame.across(one.n_clusters):.1f},{frame.up(one.stability):.1f}" for one in found.counted)
-    parts = [element("polyline", points=line, class_="curve")]
+    bars = []
     for one in found.counted:
-        x, y, error = one.n_clusters, one.stability, one.standard_error
-        title = f"{x} clusters: stability {y:.3f} ± {error:.3f}"
+        title = f"{one.n_clusters} clusters: stability {one.stability:.3f} ± {one.standard_error:.3f}"
         if not one.allowed:
             title += f"; too small a cluster: {one.smallest:g} rows, {one.needed:.1f} needed"
-        parts.append(frame.line((x, y - error), (x, y + error), "error"))
-        if x == found.n_clusters:
-            parts.append(frame.dot(x, y, title, "chosen", "7"))
-        else:
-            parts.append(frame.dot(x, y, title, "dot" if one.allowed else "ruled-out"))
-    words = f"Stability of {min(k)} to {max(k)} clusters. Chosen: {found.n_clusters}."
-    return frame.drawn(parts, words, ("number of clusters", "stability"), k[:: max(1, len(k) // 10)], (0.0, 0.5, 1.0))
+        kind = "plain" if one.allowed else "ruled-out"
+        kind = "chosen" if one.n_clusters == found.n_clusters else kind
+        bars.append(Bar(one.stability, title, kind, one.standard_error))
+    k = [one.n_clusters for one in found.counted]
+    ticks = {float(j): str(k[j]) for j in range(0, len(k), max(1, len(k) // 10))}
+    words = f"Stability of {k[0]} to {k[-1]} clusters. Chosen: {found.n_clusters}."
+    return bar_chart(bars, words, ("number of clusters", "stability"), ticks, 1.0)

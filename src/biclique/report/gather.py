@@ -11,6 +11,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
+from biclique.progress import Progress
 from biclique.report.places import View, views_of
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
@@ -35,6 +36,9 @@ BARS = 12
 TAILS = 0.01
 """Share of the rows at each end of a column that are counted in its outermost bars."""
 
+PROGRESS = "the report"
+"""What progress calls this work: a look at all rows, similarities of a sample, stability, and the rest."""
+
 Ids = Sequence[str | int] | Callable[[IntArray], Sequence[str | int]]
 """The id of every row, or a function of row numbers, ascending, that gives theirs."""
 
@@ -52,17 +56,6 @@ class Difference:
     rest: float
     used: bool = True
     """Whether the clusters were made from this column too, as far as is known."""
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What words say about one cluster."""
-
-    number: int
-    stability: float | None
-    differences: list[Difference]
-    typical: list[str]
-    """Ids of typical rows."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,12 @@ class ReportData:
     subject: Subject
     facts: Facts
     n_columns: int
-    clusters: list[Cluster]
+    stability: list[float | None]
+    """Of every cluster; None if it is not known."""
+    differences: list[list[Difference]]
+    """Of every cluster, the largest first."""
+    typical: list[list[str]]
+    """Ids of typical rows of every cluster."""
     drawn: IntArray
     """Numbers of the rows that are drawn, ascending."""
     ids: list[str] | None
@@ -114,19 +112,18 @@ def gather(
     command: str | None = None,
     n_splits: int = 10,
     notes: Sequence[str] = (),
-    random_state: int = 0,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> ReportData:
     """Look at the rows of X, draw some, and compute what the page shows.
 
     ``used`` names the columns of the table from which the clusters were made; None if that is not known.
     """
-    progress = progress or Progress()
     progress.share(PROGRESS, 0.0)
-    random = np.random.RandomState(random_state)
+    random = np.random.RandomState(0)
     k, given, raw = subject.n_clusters, subject.given, table is None
     sums = Sums(k)
     facts = look(subject, X, sums if raw and not given else None)
+    progress.share(PROGRESS, 0.2)
     n = facts.n_rows
     drawn = thinned(facts.labels, k, MOST_POINTS, LEAST_POINTS, random)
     names = None if ids is None else _named(ids, drawn, n)
@@ -149,10 +146,17 @@ def gather(
     sampled = Sampled(None, None, "X is not the matrix of the fit")
     if not given or host.shape[1] == n:
         sampled = sample_again(subject, some[:, drawn[places]] if given else some, labels[places])
+    progress.share(PROGRESS, 0.4)
     stability, why = _stability(subject, some, labels[places], n_splits)
+    progress.share(PROGRESS, 0.9)
     all_names = [*columns.names, *(one.name for one in columns.categories)]
     known = subject.names if used is None else used
-    made_from = set(all_names) if raw else None if known is None else _used(all_names, known)
+    made_from = None
+    if raw:
+        made_from = set(all_names)
+    elif known is not None:
+        fitted = {str(name) for name in known}
+        made_from = {name for name in all_names if name in fitted or name.removesuffix(YEAR) in fitted}
     differences = _differences(sums, columns, facts.labels, k, made_from)
     typical = [
         [f"row {drawn[j]}" if names is None else names[j] for j in own]
@@ -163,7 +167,9 @@ def gather(
         subject,
         facts,
         len(all_names),
-        [Cluster(j, stability[j], differences[j], typical[j]) for j in range(k)],
+        stability,
+        differences,
+        typical,
         drawn,
         names,
         views_of(host, embedded, drawn_columns, given=given, raw=raw),
@@ -237,30 +243,25 @@ def level_text(one: Difference) -> str:
 # Columns
 
 
-def _used(names: list[str], known: Collection[str]) -> set[str]:
-    """The columns, among those that are shown, from which the clusters were made."""
-    fitted = {str(name) for name in known}
-    return {name for name in names if name in fitted or name.removesuffix(YEAR) in fitted}
-
-
 def _origin(names: list[str], used: set[str] | None, *, given: bool) -> str:
     """What the clusters were made from, and what differences in the columns therefore say."""
+    proof = "differences are no proof that groups exist."
+    if given and not names:
+        return "The clusters were made from a matrix that was given."
     if given:
-        after = " If that was computed from these columns, differences are no proof that groups exist." if names else ""
-        return f"The clusters were made from a matrix that was given.{after}"
-    if used is None:
-        return (
-            "These columns were given to be shown. If the clusters were made from them, differences are no proof that "
-            "groups exist."
+        made = f"The clusters were made from a matrix that was given. If that was computed from these columns, {proof}"
+    elif used is None:
+        made = f"These columns were given to be shown. If the clusters were made from them, {proof}"
+    elif not used:
+        made = "The clusters were made from other columns than these."
+    elif len(used) == len(names):
+        made = f"The clusters were made from these columns, so {proof}"
+    else:
+        made = (
+            f"The clusters were made from {len(used):,} of these {len(names):,} columns, so {proof} The others are "
+            "marked “not used”."
         )
-    if len(used) == len(names):
-        return "The clusters were made from these columns, so differences are no proof that groups exist."
-    if not used:
-        return "The clusters were made from other columns than these."
-    return (
-        f"The clusters were made from {len(used):,} of these {len(names):,} columns, so differences in them are no "
-        "proof that groups exist. The others are marked “not used”."
-    )
+    return f"Means of the cluster, means of the rest in brackets. {made}"
 
 
 def _differences(

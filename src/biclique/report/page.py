@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
@@ -22,7 +22,7 @@ from biclique.report.charts import (
     mark,
     share_bar,
 )
-from biclique.report.gather import Cluster, Difference, ReportData, Shown
+from biclique.report.gather import Difference, ReportData, Shown
 from biclique.report.map_data import LEVEL, LEVELS_TEXT, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, fill, joined, json_text, name_of, shown, table
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
@@ -64,10 +64,22 @@ def make_page(data: ReportData) -> str:
         "sentence": first_sentence(data.subject, data.facts),
         "about": _about(data),
         "notes": _list((shown(note, 600) for note in data.notes), "notes") if data.notes else "",
-        "controls": _controls(data),
         "legend": _legend(data),
         "clusters": _cluster_table(data),
-        "sections": _sections(data),
+        "means": _means(data),
+        "origin": data.origin,
+        "cards": joined(_card(j, data) for j in largest(data)),
+        "histogram": histogram(data.facts.best, "probability of a row's own cluster"),
+        "hard": _hard_pairs(data),
+        "doubtful": _doubtful(data),
+        "selection": _selection(data),
+        "orders": _orders(data),
+        "similarities": _similarities(data),
+        "eigenvalues": eigenvalue_chart(data.subject.fitted.eigenvalues),
+        "command": shown(data.command, 4000),
+        "decided": _pairs(summary_of(data.subject, data.facts.sizes.tolist()).lines),
+        "parameters": _pairs((name, repr(value)) for name, value in data.subject.parameters.items()),
+        "versions": _versions(),
     }
     return fill(template, pieces)
 
@@ -90,30 +102,16 @@ def _faded(*words: object) -> Markup:
     return element("p", *words, class_="faded")
 
 
-def _sections(data: ReportData) -> Markup:
-    """All below the clusters; a section with nothing to say is left out."""
-    sections = {
-        "means": ("What is in each cluster", _means(data)),
-        "apart": ("What sets each cluster apart", _cards(data)),
-        "sure": ("How sure", _sure(data)),
-        "selection": ("How the number of clusters was chosen", _selection(data)),
-        "orders": ("Other orders", _orders(data)),
-        "similar": ("Similarities", _similarities(data)),
-        "values": ("Eigenvalues", _eigenvalues(data)),
-        "repeat": ("To repeat this", _repeat(data)),
-    }
-    return joined(
-        element("section", element("h2", title, id=f"h-{name}"), *parts, aria_labelledby=f"h-{name}")
-        for name, (title, parts) in sections.items()
-        if parts
-    )
+def _section(name: str, title: str, *parts: object) -> Markup:
+    """A section that not every page has."""
+    return element("section", element("h2", title, id=f"h-{name}"), *parts, aria_labelledby=f"h-{name}")
 
 
 # Above: what the page is about, and the map
 
 
 def _about(data: ReportData) -> str:
-    n, k = data.facts.n_rows, len(data.clusters)
+    n, k = data.facts.n_rows, len(data.facts.sizes)
     words = f"{n:,} rows"
     if data.n_columns:
         words += f" in {data.n_columns:,} {'column' if data.n_columns == 1 else 'columns'}"
@@ -136,34 +134,10 @@ def _legend(data: ReportData) -> Markup:
     )
 
 
-def _controls(data: ReportData) -> Markup:
-    views = [element("option", view.name, value=str(j)) for j, view in enumerate(data.views)]
-    colours = [element("option", "cluster", value="cluster"), element("option", "probability", value="sure")]
-    if data.columns:
-        columns = [element("option", shown(one.name, LEVELS_TEXT), value=str(j)) for j, one in enumerate(data.columns)]
-        colours.append(element("optgroup", *columns, label="columns that separate most"))
-    chosen = [element("option", "no rows", value="")]
-    chosen += [element("option", f"cluster {j}", value=str(j)) for j in largest(data)]
-    chosen.append(element("option", "rows that fit nowhere well", value="nowhere"))
-    parts = [
-        element("label", "Places ", element("select", *views, id="view"), hidden=len(views) < 2),
-        element("label", "Colour ", element("select", *colours, id="colour")),
-        element("label", "Select ", element("select", *chosen, id="chosen")),
-    ]
-    path = data.sampled.path
-    if path is not None:
-        most = str(len(path.orders) - 1)
-        ends = {"min": "0", "max": most, "step": "1", "value": str(path.own)}
-        slider = element("input", type="range", id="order", aria_describedby="order-note", **ends)
-        own = element("output", order_text(path.orders[path.own]), id="order-value")
-        parts.append(element("label", "Order ", own, slider))
-    return joined(parts)
-
-
 def _cluster_table(data: ReportData) -> Markup:
     head = ("Cluster", "Name", "Rows", "Share", "Sure", "Fit nowhere well", "Found again")
     facts = data.facts
-    lost = np.bincount(facts.labels, facts.nowhere, len(data.clusters))
+    lost = np.bincount(facts.labels, facts.nowhere, len(data.facts.sizes))
     rows = []
     for j in largest(data):
         share = facts.sizes[j] / facts.n_rows
@@ -176,7 +150,7 @@ def _cluster_table(data: ReportData) -> Markup:
                 element("span", share_bar(share, j), percent(share), class_="share"),
                 sure_text(float(facts.sure[j])),
                 f"{int(lost[j]):,}",
-                stability_text(data.clusters[j].stability),
+                stability_text(data.stability[j]),
             ]
         )
     return table(head, rows, "stack")
@@ -185,63 +159,46 @@ def _cluster_table(data: ReportData) -> Markup:
 # Means, and what sets clusters apart
 
 
-def _means(data: ReportData) -> list[Markup]:
-    kept = largest(data)
+def _means(data: ReportData) -> Markup:
+    kept, k = largest(data), len(data.facts.sizes)
     columns = data.columns[: max(LEAST_COLUMNS, MOST_CELLS // (len(kept) + 1))]
     if not columns:
-        return []
-    names = [*(labelled(j) for j in kept), Markup("all rows")]
-    places = [*kept, len(data.clusters)]
-    rows = [
-        [
-            name_of(one.name, LEVELS_TEXT),
-            *(
-                joined([element("span", name, class_="label"), _cell(one, place, place == len(data.clusters))])
-                for name, place in zip(names, places, strict=True)
-            ),
-        ]
-        for one in columns
-    ]
+        return Markup("")
+    names = {j: labelled(j) for j in kept} | {k: Markup("all rows")}
+    rows = []
+    for one in columns:
+        cells = [element("span", name, class_="label") + _cell(one, j, j == k) for j, name in names.items()]
+        rows.append([name_of(one.name, LEVELS_TEXT), *map(Markup, cells)])
     which = "" if len(columns) == data.n_columns else f" of the {len(columns)} columns that separate the clusters most"
     words = (
         f"Means{which}, and how the values are distributed: all pictures of a row have one scale. Of a category: the "
         "most frequent level, and a bar for each level."
     )
     wide = "means many" if len(kept) > SIDE_BY_SIDE else "means"
-    return [_faded(words), element("div", table(["", *names], rows, wide), class_="scroll")]
+    means = element("div", table(["", *names.values()], rows, wide), class_="scroll")
+    return _section("means", "What is in each cluster", _faded(words), means)
 
 
 def _cell(one: Shown, place: int, all_rows: bool) -> Markup:
     """The mean and the distribution of one column in one cluster, or in all rows."""
     shares, kind = one.shares[place], "plain" if all_rows else f"c{place % COLOURS}"
     if one.means is not None:
-        text = value_text(one.name, float(one.means[place]))
-        return joined([text, distribution(shares, kind)])
-    often = np.sort(np.argsort(-one.shares[-1], kind="stable")[:MOST_LEVELS])
+        return joined([value_text(one.name, float(one.means[place])), distribution(shares, kind)])
     if not shares.any():
         return Markup("missing")
+    often = np.sort(np.argsort(-one.shares[-1], kind="stable")[:MOST_LEVELS])
     level = shown(one.coded.values[int(shares.argmax())], LEVEL)
-    words = joined([element("bdi", level), f" {percent(float(shares.max()))}"])
-    return joined([words, distribution(shares[often], kind)])
+    return joined([element("bdi", level), f" {percent(float(shares.max()))}", distribution(shares[often], kind)])
 
 
-def _cards(data: ReportData) -> list[Markup]:
-    origin = f"Means of the cluster, means of the rest in brackets. {data.origin}" if data.n_columns else data.origin
-    cards = [_card(data.clusters[j], data) for j in largest(data)]
-    return [_faded(origin), element("div", *cards, class_="cards")]
-
-
-def _card(one: Cluster, data: ReportData) -> Markup:
-    size = int(data.facts.sizes[one.number])
-    body = _faded("No column differs.")
-    if not data.n_columns:
-        body = _faded("There are no columns to compare: give some as table.")
-    if one.differences:
-        body = element("table", element("tbody", *(_difference(difference) for difference in one.differences)))
-    names = [part for name in one.typical for part in (", ", name_of(name, NAMED))][1:]
+def _card(cluster: int, data: ReportData) -> Markup:
+    size, found = int(data.facts.sizes[cluster]), data.differences[cluster]
+    nothing = "No column differs." if data.n_columns else "There are no columns to compare: give some as table."
+    body = element("table", element("tbody", *map(_difference, found))) if found else _faded(nothing)
+    names = [part for name in data.typical[cluster] for part in (", ", name_of(name, NAMED))][1:]
     return element(
         "article",
-        element("h3", mark(one.number), f" Cluster {one.number}", element("bdi", data_name=str(one.number))),
+        element("h3", mark(cluster), f" Cluster {cluster}", element("bdi", data_name=str(cluster))),
         _faded(f"{size:,} rows, {percent(size / data.facts.n_rows)}"),
         body,
         _faded("Typical: ", *names) if names else "",
@@ -269,101 +226,79 @@ def _difference(one: Difference) -> Markup:
 # How sure, and what else was looked at
 
 
-def _sure(data: ReportData) -> list[Markup]:
-    facts = data.facts
-    title = f"Probabilities of {facts.n_rows:,} rows: median {np.median(facts.best):.2f}."
+def _hard_pairs(data: ReportData) -> Markup:
     pairs = [
         joined([labelled(a), " and ", labelled(b), f": about {percent(share)} of their rows may belong to the other"])
-        for a, b, share in facts.hard_pairs()[:10]
+        for a, b, share in data.facts.hard_pairs()[:10]
     ]
+    none = element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
+    return _list(pairs, "pairs") if pairs else none
+
+
+def _doubtful(data: ReportData) -> str:
+    facts = data.facts
     unsure, faint, nowhere = (int(rows.sum()) for rows in (facts.best < UNSURE, facts.faint, facts.nowhere))
-    counts = (
+    return (
         f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
         f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: {nowhere:,}."
     )
-    none = element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
-    return [
-        histogram(facts.best, title, "probability of a row's own cluster"),
-        element("h3", "Hard to tell apart"),
-        _list(pairs, "pairs") if pairs else none,
-        element("p", counts),
-    ]
 
 
-def _selection(data: ReportData) -> list[Markup]:
+def _selection(data: ReportData) -> Markup:
     found = data.subject.counted
     if found is None:
-        return []
+        return Markup("")
     parts = [element("p", shown(found.explanation, 2000))]
     if found.counted:
-        words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
+        words = "The orange bar is the choice. Open bars cannot be chosen: they have a cluster that is too small."
         parts += [count_chart(found), _faded(words)]
-    if found.runner_up is not None:
-        margin = found.margin or 0.0
-        word = "lower" if margin > 0 else "higher"
-        beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
-        parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
-    return parts
+    return _section("selection", "How the number of clusters was chosen", *parts)
 
 
-def _orders(data: ReportData) -> list[Markup]:
+def _orders(data: ReportData) -> Markup:
     path = data.sampled.path
     if path is None:
-        return []
+        return Markup("")
     rows = []
     for j, order in enumerate(path.orders):
         name = f"{order_text(order)} (this model)" if j == path.own else order_text(order)
-        sizes = np.bincount(path.labels[j], minlength=len(data.clusters)).tolist()
+        sizes = np.bincount(path.labels[j], minlength=len(data.facts.sizes)).tolist()
         listed = ", ".join(map(str, sizes[:30])) + (", …" if len(sizes) > 30 else "")
         rows.append([name, f"{path.agreement[j]:.2f}", listed])
-    which = f"{len(data.places):,} of the rows" if len(data.places) < data.facts.n_rows else "the rows"
     words = (
         "The order says how much rows with few neighbours count: higher orders stop them from taking a cluster of "
-        f"their own. Here {which} are clustered anew at every order, each row counted once. 1 means the same clusters. "
-        "The slider above the map shows them."
+        f"their own. Here {_drawn_rows(data)} are clustered anew at every order, each row counted once. 1 means the "
+        "same clusters. The slider above the map shows them."
     )
-    return [element("p", words), table(("Order", "Same as this model", "Sizes of clusters"), rows, "stack")]
+    sizes_of = table(("Order", "Same as this model", "Sizes of clusters"), rows, "stack")
+    return _section("orders", "Other orders", element("p", words), sizes_of)
 
 
-def _similarities(data: ReportData) -> list[Markup]:
-    if data.sampled.similarities is None:
-        return [element("p", shown(f"No picture of similarities: {data.sampled.reason}.", 600))]
-    which = f"{len(data.places):,} drawn rows" if len(data.places) < data.facts.n_rows else "all rows"
-    n_shown = len(np.unique(data.sampled.similarities.clusters))
-    if n_shown < len(data.clusters):
+def _drawn_rows(data: ReportData) -> str:
+    return f"{len(data.places):,} drawn rows" if len(data.places) < data.facts.n_rows else "all rows"
+
+
+def _similarities(data: ReportData) -> Markup:
+    found = data.sampled.similarities
+    if found is None:
+        return element("p", shown(f"No picture of similarities: {data.sampled.reason}.", 600))
+    which, n_shown = _drawn_rows(data), len(np.unique(found.clusters))
+    if n_shown < len(data.facts.sizes):
         which += f", of the {n_shown} largest clusters among them"
     words = (
         f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "
         "beside it are clusters that are like each other."
     )
     picture = element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")
-    return [element("p", words), picture]
+    return joined([element("p", words), picture])
 
 
-def _eigenvalues(data: ReportData) -> list[Markup]:
-    values = data.subject.fitted.eigenvalues
-    if not len(values):
-        return [element("p", "One cluster has no eigenvalues to show.")]
-    words = "Each says how well one more group can be told apart: near 1 the groups hardly touch, near 0 there is none."
-    return [element("p", words), eigenvalue_chart(values)]
-
-
-def _repeat(data: ReportData) -> list[Markup]:
-    decided = summary_of(data.subject, data.facts.sizes.tolist()).lines
-    settings = [(name, repr(value)) for name, value in data.subject.parameters.items()]
-    versions = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
-    versions |= {name: version(name) for name in PACKAGES}
-    return [
-        element("pre", shown(data.command, 4000), id="command"),
-        element("button", "Copy", type="button", id="copy-command"),
-        element("h3", "What was decided"),
-        _pairs(decided),
-        element("h3", "Parameters that are not the defaults"),
-        _pairs(settings),
-        _faded(shown(", ".join(f"{name} {number}" for name, number in versions.items()), 400)),
-    ]
-
-
-def _pairs(lines: Sequence[tuple[str, str]]) -> Markup:
+def _pairs(lines: Iterable[tuple[str, object]]) -> Markup:
     """A table of names and what they are."""
-    return table(("", ""), [(name, shown(text, 600)) for name, text in lines], "pairs-of-words")
+    return table(("", ""), [(name, shown(text, 600)) for name, text in lines])
+
+
+def _versions() -> str:
+    found = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
+    found |= {name: version(name) for name in PACKAGES}
+    return ", ".join(f"{name} {number}" for name, number in found.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,25 +22,13 @@ MARKERS = ("o", "s", "^", "D", "v")
 """Of clusters, as in the report: neighbours differ in colour and shape."""
 
 
-class Model(Protocol):
-    """A fitted ``BicliqueSpectralClustering``."""
-
-    def predict(self, X: Any) -> Any:
-        """Labels."""
-
-    def transform(self, X: Any) -> Any:
-        """The embedding."""
-
-    def _subject(self) -> Subject:
-        """What a report asks of it."""
-
-
-def _subject_of(model: Model) -> Subject:
+def _subject_of(model: Any) -> Subject:
     """What plots ask of a model."""
     if not hasattr(model, "_subject"):
         raise ParameterError(f"a fitted BicliqueSpectralClustering is needed, got a {type(model).__name__}.")
     check_is_fitted(model)
-    return model._subject()
+    found: Subject = model._subject()
+    return found
 
 
 def _check_columns(subject: Subject, way_out: str) -> None:
@@ -57,7 +45,7 @@ def _look_of(cluster: int) -> dict[str, str]:
     return {"color": COLOURS[cluster % len(COLOURS)], "marker": MARKERS[cluster % len(MARKERS)]}
 
 
-def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = None) -> Any:
+def plot_clusters(model: Any, X: Any, *, view: str = "embedding", ax: Any = None) -> Any:
     """Draw rows as points, a colour and a shape for each cluster.
 
     Parameters
@@ -94,7 +82,7 @@ def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = No
     return ax
 
 
-def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
+def plot_eigenvalues(model: Any, *, ax: Any = None) -> Any:
     """Draw the eigenvalues of the cut, descending: near 1 groups hardly touch, near 0 there is none.
 
     Returns
@@ -114,7 +102,7 @@ def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_selection(found: Model | CountResult, *, ax: Any = None) -> Any:
+def plot_selection(found: Any, *, ax: Any = None) -> Any:
     """Draw what a search compared: stability over the number of clusters.
 
     Parameters
@@ -155,7 +143,7 @@ def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
+def plot_affinity(model: Any, X: Any, *, ax: Any = None) -> Any:
     """Draw the similarities of rows, ordered by cluster, as an image; of at most 1,000 rows, of every cluster some.
 
     Returns
@@ -186,7 +174,7 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax: Any = None) -> Any:
+def plot_profile(model: Any, X: Any, *, table: Any = None, most: int = 15, ax: Any = None) -> Any:
     """Draw what sets clusters apart: (mean − mean of the rest)/standard deviation, clusters by columns.
 
     Only columns of numbers are drawn; ``model.profile`` has categories too.

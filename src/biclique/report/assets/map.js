@@ -28,6 +28,17 @@
   let view = 0, colour = "cluster", zoom = 1, middle = [0.5, 0.5], labels = own, chosen = null, focus = -1;
   let lassoing = false, loop = null, colours = {}, stacks = null, boxes = [];
 
+  // Lists to choose from
+
+  const choice = (text, value) => Object.assign(document.createElement("option"), { textContent: text, value });
+  byId("view").append(...views.map((v, j) => choice(v.name, j)));
+  byId("view").parentElement.hidden = views.length < 2;
+  const group = Object.assign(document.createElement("optgroup"), { label: "columns that separate most" });
+  group.append(...columns.map((column, j) => choice(column.name, j)));
+  if (columns.length) byId("colour").append(group);
+  const shown = [...document.querySelectorAll(".legend [data-row]")].map((line) => line.dataset.row);
+  byId("chosen").append(...shown.map((j) => choice(`cluster ${j}`, j)), choice("rows that fit nowhere well", "nowhere"));
+
   // Names that the reader gives to clusters
 
   const store = `biclique ${data.key} ${data.clusters} ${data.all}`;
@@ -638,6 +649,10 @@
   if (data.path) {
     const places = words(data.path.places, Uint32Array);
     const slider = byId("order"), note = byId("order-note");
+    slider.parentElement.hidden = false;
+    slider.max = data.path.orders.length - 1;
+    slider.value = data.path.own;
+    byId("order-value").textContent = data.path.orders[data.path.own];
     slider.addEventListener("input", () => {
       const at = Number(slider.value), text = data.path.orders[at];
       byId("order-value").textContent = text;
