@@ -49,7 +49,7 @@ def test_disconnected_is_said_and_the_largest_part_can_be_had(cli):
     write_hypergraph(Hypergraph.from_edges(edges, vertices=43), "h.csv")
     code, out, err = cli("hypergraph cluster h.csv -k 2")
     assert (code, "none" in out) == (0, True)
-    assert "biclique: warning: the hypergraph falls into 2 connected parts" in err
+    assert "biclique: warning: the hypergraph falls into 2 connected components" in err
     assert "share no edge with another" in err
     assert "give --largest-component" in err
     assert cli("hypergraph cluster h.csv -k 2 --largest-component -o l.npy -q") == (0, "", "")
@@ -72,7 +72,7 @@ def test_convert_and_info(cli, tmp_path):
     assert read_hypergraph("b.json").weights.tolist() == [2, 1]
     code, out, _ = cli("hypergraph info b.json")
     assert (code, "degrees 1 to 3, median 2" in out) == (0, True)
-    assert "connected parts: 1 (4 vertices), 0 alone" in out
+    assert "connected components: 1 (4 vertices), 0 alone" in out
     assert json.loads(cli("hypergraph info b.json --json")[1])["degrees"] == {"min": 1, "median": 2, "max": 3}
 
 
@@ -104,7 +104,8 @@ def test_what_goes_wrong_is_one_line(refused, tmp_path, arguments, code, message
 def test_papers_by_their_columns(cli, refused, tmp_path):
     (tmp_path / "papers.csv").write_text(PAPERS)
     for action in ("info papers.csv", "cluster papers.csv -k 2 -o labels.csv", "convert papers.csv papers.json"):
-        assert f"biclique hypergraph info papers.csv {COLUMNS}" in refused(f"hypergraph {action}")  # to paste
+        to_paste = f"biclique hypergraph info papers.csv {COLUMNS}. If a line is an edge: --header yes"
+        assert to_paste in refused(f"hypergraph {action}")
         assert not Path("papers.json").exists()
         code, out, _ = cli(f"hypergraph {action} {COLUMNS}")
         assert (code, "5 vertices, 3 edges of size 2, 6 incidences" in out) == (0, True)
@@ -114,6 +115,8 @@ def test_papers_by_their_columns(cli, refused, tmp_path):
     assert read_hypergraph("papers.json").to_dict()["p2"] == ["bob", "cy"]
     _, out, _ = cli(f"hypergraph info papers.csv {COLUMNS} --weight-column year --json")
     assert json.loads(out)["degrees"]["max"] == 4041
+    found = refused("hypergraph info papers.csv --edge-column papr --vertex-column author")
+    assert "papers.csv: --edge-column names column 'papr', which does not exist" in found
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_connected_parts_are_grouped_whole_at_order_2():
         model.fit(hypergraph)
     messages = [str(w.message) for w in caught]
     assert any("1 of 14 vertices share no edge" in m for m in messages)
-    assert any("4 connected parts (5, 3, 3, 2 of 14 vertices): they are grouped whole" in m for m in messages)
+    assert any("4 connected components (5, 3, 3, 2 of 14 vertices): they are grouped whole" in m for m in messages)
     assert model.labels_[13] == -1
     assert model.part_sizes_.tolist() == [5, 3, 3, 2]
     assert model.cut_ == pytest.approx(0, abs=1e-12)
@@ -143,7 +143,7 @@ def test_fewer_parts_than_clusters(n):
     half, _ = planted(n=n, k=2, n_edges=5 * n, inside=0.97)
     edges = [*half.edges(), *([n + v for v in e] for e in np.random.default_rng(0).integers(0, n, (5 * n, 3)))]
     hypergraph = Hypergraph.from_edges(edges, vertices=2 * n)
-    with pytest.warns(DisconnectedWarning, match="2 connected parts"):
+    with pytest.warns(DisconnectedWarning, match="2 connected components"):
         model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
     truth = np.concatenate([np.arange(n) % 2, np.full(n, 2)])
     assert adjusted_rand_score(truth, model.labels_) > 0.95
@@ -341,7 +341,7 @@ def test_vectors_that_do_not_fit_the_free_memory_are_refused(monkeypatch):
         HypergraphSpectralClustering(3).fit(planted(n=900, n_edges=3000)[0])
 
 
-def test_fewer_clusters_are_said():
+def test_fewer_clusters_are_warned_about():
     hypergraph = Hypergraph.from_edges([[0, 1, 2, 3, 4, 5]])
     with pytest.warns(FewerClustersWarning, match="1 clusters returned, 3 asked for"):
         HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
@@ -357,7 +357,7 @@ def test_a_long_ring_is_cut_into_arcs():
     assert int((labels != np.roll(labels, 1)).sum()) == 4
 
 
-def test_rings_whose_expansion_does_not_fit_are_said(monkeypatch):
+def test_rings_whose_expansion_does_not_fit_are_warned_about(monkeypatch):
     n = 3000
     ring = Hypergraph.from_edges([[(i + j) % n for j in range(5)] for i in range(n)])
     free = iter([2**40])  # the vectors fit

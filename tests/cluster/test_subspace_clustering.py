@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -183,3 +184,22 @@ def test_sparse_rows_are_refused(kind):
     model.fit(X)
     with pytest.raises(DataError, match="needs dense rows"):
         model.predict(kind(X))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 8, axis=0),
+        np.outer(np.random.default_rng(1).normal(size=20), [1.0, 2.0, 3.0]),
+        np.random.default_rng(2).normal(size=(20, 3)) * [1, 0, 1],
+        np.random.default_rng(3).normal(size=(20, 3)) + 1e9,
+        np.round(np.random.default_rng(4).normal(size=(30, 3))),
+    ],
+    ids=["repeated rows", "a line", "a constant column", "far from the origin", "whole numbers"],
+)
+def test_odd_tables_leak_no_warnings(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewerClustersWarning)
+        model = InhomogeneousSubspaceClustering(2, subspace_dim=1, n_draws=20, n_rounds=2, random_state=0).fit(X)
+    assert (model.predict(X) == model.labels_).all()

@@ -358,8 +358,8 @@ def test_tables_need_no_matplotlib(tmp_path, finished_runs, capsys, monkeypatch)
     shutil.copytree(finished_runs / "iris" / "records", out / "records")
     command = ["reproduce", "table1", "--data", "iris", "--quick", "--out", str(out), "--page", str(tmp_path / "p.md")]
     assert main([*command, "--resume"]) == 0
-    said = capsys.readouterr().err
-    assert said.count("biclique: skipped: figures need matplotlib: pip install 'biclique[plot]'\n") == 1
+    shown = capsys.readouterr().err
+    assert shown.count("biclique: skipped: figures need matplotlib: pip install 'biclique[plot]'\n") == 1
     assert {r["data"] for r in read(out / "table1.csv")} == {"iris"}
     assert not list(tmp_path.glob("**/*.png"))
     for page in (out / "reproduction.md", tmp_path / "p.md"):

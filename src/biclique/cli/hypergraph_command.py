@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -80,6 +81,11 @@ class EdgeList(Options):
         also=("the first line is data, and the columns are called 0, 1, 2, and so on", "--no-header", "no"),
     )
 
+    def in_words(self, text: str) -> str:
+        """Without Python's words for the options, which stand in brackets beside them."""
+        text = re.sub(r" \((?:in Python )?[a-z_]+=[a-z_=, ]*\)", "", text)
+        return super().in_words(re.sub(r"[a-z_]+ \((--[a-z-]+)\)", r"\1", text))
+
     def hypergraph(self) -> Hypergraph:
         names = ("edge_column", "vertex_column", "weight_column", "separator")
         return read_hypergraph(self.file, **{name: getattr(self, name) for name in names}, header=HEADER[self.header])
@@ -126,7 +132,7 @@ class ConvertOptions(EdgeList):
 
 @dataclass(frozen=True, kw_only=True)
 class InfoOptions(Json, EdgeList):
-    """Sizes, degrees and connected parts of a hypergraph."""
+    """Sizes, degrees and connected components of a hypergraph."""
 
 
 def cluster(options: ClusterOptions, warned: Warned) -> Facts:
@@ -216,7 +222,7 @@ def info_lines(facts: Facts) -> list[str]:
     return [
         f"{facts['file']}: {_counted(facts)}" + ", with repeated vertices" * facts["repeated_vertices"],
         f"degrees {degrees['min']:g} to {degrees['max']:g}, median {degrees['median']:g}",
-        f"connected parts: {len(parts)}{shown}, {facts['vertices_without_neighbours']} alone",
+        f"connected components: {len(parts)}{shown}, {facts['vertices_without_neighbours']} alone",
     ]
 
 

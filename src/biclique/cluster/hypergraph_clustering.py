@@ -68,7 +68,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     cut_ : float
         The normalised cut of the labels, at this order, over the vertices that have a cluster.
     part_sizes_ : ndarray
-        Vertices of each connected part of two or more, largest first.
+        Vertices of each connected component of two or more, largest first.
     distortion_ : float
         For a splitting function: the most by which pairs charge too much for cutting an edge; 1 otherwise.
     vertex_names_ : ndarray of shape (n_vertices,)
@@ -236,17 +236,13 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             )
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-            searched = self._fitted.settings.needs_cut
-            whole = self.order_ == 2 and len(sizes) >= self.n_clusters and not searched
-            grouping = (
-                "they are grouped whole, so that nothing is cut"
-                if whole
-                else "nothing tells which parts belong together"
-            )
+            grouping = "nothing shows which of them belong together"
+            if self.order_ == 2 and len(sizes) >= self.n_clusters and not self._fitted.settings.needs_cut:
+                grouping = "they are grouped whole, so that nothing is cut"
             warn_user(
-                f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {grouping}. To "
-                "cluster the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large "
-                "parts before it spends a cluster on small ones.",
+                f"the hypergraph falls into {len(sizes)} connected components ({shown} of {n} vertices): {grouping}. "
+                "To cluster the largest one alone, fit hypergraph.largest_component(). An order above 2 splits large "
+                "components before it spends a cluster on small ones.",
                 DisconnectedWarning,
             )
         self._warn_about_fewer(
@@ -267,9 +263,8 @@ def _check_degrees(gram: ExpansionGram, names: np.ndarray) -> None:
     if len(faint):
         raise DataError(
             f"{len(faint)} of {gram.n} vertices, such as {names.item(faint[0])!r}, have a degree of at most "
-            f"{degrees[faint].max() / max(degrees.max(), np.finfo(float).tiny):.1e} of the largest: nothing can be "
-            "told apart by such edge weights; leave the lightest edges out, or compress the weights (such as by their "
-            "logarithm)."
+            f"{degrees[faint].max() / max(degrees.max(), np.finfo(float).tiny):.1e} of the largest, "
+            "less than rounding: leave the lightest edges out, or compress the weights (such as by their logarithm)."
         )
 
 

@@ -1,4 +1,4 @@
-"""The exact way for given hyperedges: their expansion is the Gram operator, their connected parts are known."""
+"""The exact way for given hyperedges: their expansion is the Gram operator, their connected components are known."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def fit_hypergraph(
 
 
 def _probe(parts: IntArray, n: int, k: int, random: np.random.RandomState) -> FloatArray:
-    """A start for the solver: indicators of the connected parts, which are eigenvectors at order 2, then noise."""
+    """A start for the solver: indicators of the connected components, which are eigenvectors at order 2, then noise."""
     start = random.standard_normal((n, block_columns(k, n)))
     for part in range(min(int(parts.max()) + 1, k)):
         start[:, part] = parts == part

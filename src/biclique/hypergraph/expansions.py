@@ -260,7 +260,7 @@ class ExpansionGram(GramOperator):
         return ExpansionCross(self, Y)
 
     def parts(self) -> IntArray:
-        """The connected part of every vertex."""
+        """The connected component of every vertex."""
         return self.hypergraph.components()
 
     def restricted(self, members: IntArray) -> ExpansionGram:

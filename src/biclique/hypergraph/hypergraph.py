@@ -304,7 +304,7 @@ class Hypergraph:
         return Hypergraph(members[filled], self._weights[filled], self._vertex_names[kept], self._edge_names[filled])
 
     def components(self) -> IntArray:
-        """The connected part of every vertex, largest part first; edges of weight zero connect nothing."""
+        """The connected component of every vertex, the largest first; edges of weight zero connect nothing."""
         members = self._members[np.flatnonzero(self._weights)]
         both = sparse.block_array([[None, members.T], [members, None]])  # vertices and edges, one beside the other
         labels = connected_components(both.tocsr(), directed=False)[1][: self.n_vertices]
@@ -316,7 +316,7 @@ class Hypergraph:
         return Hypergraph(self._members[:, vertices], self._weights)
 
     def largest_component(self) -> Hypergraph:
-        """The hypergraph on its largest connected part."""
+        """The hypergraph on its largest connected component."""
         return self.restricted(self.components() == 0)
 
     def isolated(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
