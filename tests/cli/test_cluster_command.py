@@ -98,6 +98,7 @@ def test_constant_columns_are_mentioned(cli):
         ("iris -k 200", "3 X has 150 rows, fewer than --clusters 200"),
         ("iris -k 0", "2 --clusters must be a whole number"),
         ("iris -k three", "2 --clusters must be a whole number of at least 1, got 'three': 'select' chooses it"),
+        ("iris -k select --k-max 0", "2 --k-max must be a whole number of at least 1, got 0"),
         ("iris -k 3 --seed -1", "2 --seed must be from 0 to 2**32 − 1, got -1"),
         ("iris -k 3 --rank many", "2 --rank must be 'auto', 'all' or a whole number"),
         ("iris -k 3 --order 1", "2 --order must be at least 2, got 1"),

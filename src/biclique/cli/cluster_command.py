@@ -304,7 +304,8 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepa
         model.fit(work.X, **weights)
         return
     how = {name: getattr(options, name) for name in ("random_state", "n_jobs", "verbose")}
-    selection = select_n_clusters(_euclidean(options, work), options.k_max or MOST_CLUSTERS, **how, **weights)
+    how |= {} if options.k_max is None else {"k_max": options.k_max}
+    selection = select_n_clusters(_euclidean(options, work), **how, **weights)
     model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
 
