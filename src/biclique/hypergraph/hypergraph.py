@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -237,22 +238,22 @@ class Hypergraph:
         names = self._edge_names.tolist()
         if name not in names:
             raise ParameterError(f"there is no edge {name!r}.")
-        return self._vertices_of(names.index(name))
+        return next(Hypergraph(self._members[[names.index(name)]], None, self._vertex_names, [name]).edges())
 
     def edges(self) -> Iterator[list[Hashable]]:
         """The vertices of every edge, one after the other."""
-        return (self._vertices_of(number) for number in range(self.n_edges))
-
-    def _vertices_of(self, number: int) -> list[Hashable]:
-        start, end = self._members.indptr[number : number + 2]
-        counts = self._members.data[start:end]
-        if (counts != np.floor(counts)).any():
+        members = self._members
+        shares = np.flatnonzero(members.data != np.floor(members.data))
+        if len(shares):
+            edge = int(np.searchsorted(members.indptr, shares[0], side="right")) - 1
             raise DataError(
-                f"edge {self._edge_names.item(number)!r} holds shares of vertices ({counts.min():g}), which no list "
-                "can show: use incidence."
+                f"edge {self._edge_names.item(edge)!r} holds shares of vertices ({members.data[shares[0]]:g}), which "
+                "no list can show: use incidence."
             )
-        repeated = np.repeat(self._members.indices[start:end], counts.astype(int))
-        return self._vertex_names[repeated].tolist()  # type: ignore[no-any-return]
+        counts = members.data.astype(int)
+        names = self._vertex_names[np.repeat(members.indices, counts)].tolist()
+        ends = np.concatenate([[0], np.cumsum(counts)])[members.indptr]
+        return (names[start:end] for start, end in pairwise(ends.tolist()))
 
     def to_dict(self) -> dict[Hashable, list[Hashable]]:
         """Edge names and their vertices."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
+from scipy import sparse
 
 from biclique.exceptions import DataError, TableError
+from biclique.hypergraph.build import numbered
 from biclique.hypergraph.files.lines import WHOLE, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.memory import require_memory
@@ -52,23 +56,29 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
             raise TableError(f"{name}: line {number} must be the weight of one vertex, got {len(fields)} fields.")
         _hgr_weight(fields[0], number, name)
 
-    edges, weights = [], np.ones(n_edges)
-    vertices: dict[str, int] = {}  # every field that was found right
-    for e, (number, fields) in enumerate(body[:n_edges]):
-        if edge_weights:
-            weights[e], fields = _hgr_weight(fields[0], number, name), fields[1:]
+    weights, edges = np.ones(n_edges), body[:n_edges]
+    if edge_weights:
+        weights[:] = [_hgr_weight(fields[0], number, name) for number, fields in edges]
+        edges = [(number, fields[1:]) for number, fields in edges]
+    places, texts = numbered(chain.from_iterable(fields for _, fields in edges))
+    wrong = {text for text in texts if not (WHOLE.fullmatch(text) and 1 <= int(text) <= n_vertices)}
+    for number, fields in edges:
         if not fields:
             raise TableError(f"{name}: line {number} has a weight and no vertices.")
-        for field in fields:
-            if field not in vertices:
-                vertices[field] = _hgr_vertex(field, n_vertices, f"{name}: line {number}")
-        edges.append([vertices[field] for field in fields])
+        if not wrong.isdisjoint(fields):
+            text = next(filter(wrong.__contains__, fields))[:80]
+            raise TableError(
+                f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {text!r}."
+            )
     require_memory(
         BYTES_PER_VERTEX * n_vertices,
         f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
         "is that number right?",
     )
-    return Hypergraph.from_edges(edges, weights, vertices=n_vertices).renamed(vertex_names=np.arange(1, n_vertices + 1))
+    indices = np.array(list(map(int, texts)), dtype=np.int64)[places] - 1
+    indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])
+    members = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
+    return Hypergraph(members, weights, np.arange(1, n_vertices + 1))
 
 
 def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:
@@ -81,13 +91,6 @@ def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, i
     if kind not in (0, 1, 10, 11):
         raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
     return int(fields[0]), int(fields[1]), kind % 10 == 1, kind >= 10
-
-
-def _hgr_vertex(field: str, n_vertices: int, where: str) -> int:
-    """The number of a vertex from 0."""
-    if not (WHOLE.fullmatch(field) and 1 <= int(field) <= n_vertices):
-        raise TableError(f"{where}: vertices must be whole numbers from 1 to {n_vertices}, got {field[:80]!r}.")
-    return int(field) - 1
 
 
 def _hgr_weight(field: str, number: int, name: str) -> float:
