@@ -207,7 +207,7 @@ def test_a_graph_that_fills_in_is_coarsened_without_smoothing(monkeypatch):
     cut = NormalizedCut(SparseGram(K), 2.1)
     monkeypatch.setattr(graph_module, "COARSEST", 30)
     monkeypatch.setattr(graph_module, "FILL", 0.1)
-    levels = _hierarchy(cut, np.arange(n), 5, np.random.RandomState(0))
+    levels = _hierarchy(cut, K, np.arange(n), 5, np.random.RandomState(0))
     assert levels[0].P.nnz == n
     assert all(level.K.nnz < K.nnz for level in levels[1:])
     check_pairs(cut, graph_eigenpairs(cut, 2, tol=1e-3, random_state=0), 2)

@@ -42,25 +42,21 @@ def scipy_eigenpairs(
         start = random.standard_normal((n, block_columns(k, n)))
     passes = 0
 
-    def product(V: FloatArray) -> FloatArray:
-        nonlocal passes
-        passes += 1
-        return operator.matmat(V.reshape(n, -1))
-
     def lowered(V: FloatArray) -> FloatArray:
         """The vector that is not wanted has the eigenvalue −4, far below all others."""
+        nonlocal passes
+        passes += 1
         V = V.reshape(n, -1)
-        return product(V) - 4 * np.outer(deflate, deflate @ V)
+        return operator.matmat(V) - 4 * np.outer(deflate, deflate @ V)
 
     linear = LinearOperator((n, n), matvec=lambda v: lowered(v)[:, 0], matmat=lowered, dtype=np.float64)
     find = _arpack(linear, k, start, max_iter, random) if solver == "arpack" else _lobpcg(linear, start, max_iter)
     with warnings.catch_warnings(action="ignore"):  # our caller judges residuals, and warns
         for vectors in find:
             basis = np.linalg.qr(vectors - np.outer(deflate, deflate @ vectors))[0]
-            images = product(basis)
+            images = lowered(basis)
             small = basis.T @ images
-            values, turn = np.linalg.eigh((small + small.T) / 2)
-            values, turn = values[::-1], turn[:, ::-1]
+            values, turn = (part[..., ::-1] for part in np.linalg.eigh((small + small.T) / 2))
             basis, images = basis @ turn, images @ turn
             target = residual_target(values, k, tol, noise)
             residuals = np.linalg.norm(images - basis * values, axis=0)

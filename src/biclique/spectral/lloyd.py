@@ -38,7 +38,7 @@ class _State:
 
 
 class KernelKMeansProblem:
-    """Weighted kernel k-means with κ'_il = (K_il − c δ_i δ_l/ρ)/(t_i t_l) and weights ω.
+    """Weighted kernel k-means with κ'_il = (K_il − c δ_i δ_l/ρ)/(t_i t_l) and weights ω; ``product`` is κ' V.
 
     ``weights=None`` is the cut: t = S, ω = wS, c = 1. Given weights v (one for each vertex) are those of plain weighted
     kernel k-means on K: t = 1, ω = wv, c = 0. (With K^(m) in the place of K, J would only be multiplied by n^(m−2).)
@@ -48,40 +48,36 @@ class KernelKMeansProblem:
     """
 
     def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None, *, factor: float = 1.0) -> None:
-        self.cut, self.factor, self.centred = cut, factor, weights is None
-        self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
-        self.omega = cut.weights * (cut.shrunken if weights is None else weights)
+        self.cut, self.factor, self.centred, self.shape = cut, factor, weights is None, cut.shape
+        if weights is None:
+            self.scale, self.omega, self.centre = cut.shrunken, cut.weights * cut.shrunken, cut.degrees / cut.total
+        else:
+            self.scale, self.omega = np.ones(cut.shape[0]), cut.weights * weights
+            self.centre = np.zeros(cut.shape[0])  # c δ/ρ
         diagonal = cut.gram.diagonal()
-        self.own = (diagonal - self._centre(cut.degrees) * cut.degrees) / self.scale**2  # κ'_ii
+        self.own = (diagonal - self.centre * cut.degrees) / self.scale**2  # κ'_ii
         self.trace = float(self.omega @ self.own)
         # Products round relative to K itself, however little of it the centring leaves.
         uncentred = float(self.omega @ np.abs(diagonal / self.scale**2))
         self.rounding = ROUNDING * float(np.finfo(cut.gram.dtype).eps) * uncentred
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.cut.shape
-
-    def _centre(self, along: FloatArray | float) -> FloatArray | float:
-        return along / self.cut.total if self.centred else 0.0 * along
-
-    def _kernel_product(self, V: FloatArray) -> FloatArray:
+    def product(self, V: FloatArray) -> FloatArray:
         """κ' V, one pass."""
         scaled = V / self.scale[:, None]
         self.cut.n_passes += 1
         product = self.cut.gram.matmat(scaled)
-        product -= np.outer(self.cut.degrees, self._centre(self.cut.degrees @ scaled))
+        product -= np.outer(self.centre, self.cut.degrees @ scaled)
         return np.asarray(product / self.scale[:, None])
 
     def matmat(self, V: FloatArray) -> FloatArray:
         """ω^(1/2) κ' ω^(1/2) V: for the cut this is B."""
         root = np.sqrt(self.omega)[:, None]
-        return np.asarray(root * self._kernel_product(root * V))
+        return np.asarray(root * self.product(root * V))
 
     def state(self, labels: IntArray, k: int) -> _State:
         """The sums of a partition, one pass."""
         weighted = _by_cluster(self.omega, labels, k)
-        product = self._kernel_product(weighted)
+        product = self.product(weighted)
         return _State(labels, product, weighted.sum(axis=0), np.einsum("ij,ij->j", weighted, product))
 
     def cut_value(self, gain: float, k: int) -> float:
@@ -126,10 +122,8 @@ class KernelRule:
         """The same from κ(x, x_j)."""
         product = cross.matmat(self.coefficients)
         degrees, sums = product[:, 0], product[:, 1:]
-        scale: FloatArray = np.ones(len(degrees))
-        if self.centred:
-            scale = shrunken_degrees(degrees, self.mean_degree, self.order)
-            sums = sums - np.outer(degrees, self.centre)
+        scale = shrunken_degrees(degrees, self.mean_degree, self.order) if self.centred else np.ones(len(degrees))
+        sums = sums - np.outer(degrees, self.centre)
         sums = np.divide(sums, scale[:, None], out=np.zeros_like(sums), where=scale[:, None] > 0)
         return np.asarray(np.argmax(_scores(sums, self.masses, self.within), axis=1)), np.abs(degrees) > self.faint
 
@@ -191,7 +185,17 @@ def kernel_kmeans(
         history.append(problem.cut_value(state.gain, k))
         if report is not None:
             report(len(history) - 1, history[-1])
-    rule = _rule(problem, state, k)
+    weighted = _by_cluster(problem.omega / problem.scale, state.labels, k)
+    rule = KernelRule(
+        order=problem.cut.order,
+        mean_degree=problem.cut.mean_degree,
+        centred=problem.centred,
+        coefficients=np.column_stack([problem.cut.weights, weighted]),
+        centre=problem.centre @ weighted,
+        masses=state.masses,
+        within=state.within,
+        faint=problem.cut.faint,
+    )
     return KernelKMeansResult(state.labels, rule, np.array(history), len(history) - 1, shift, converged)
 
 
@@ -244,21 +248,6 @@ def _lowest_shift(problem: KernelKMeansProblem, random_state: int | np.random.Ra
     return max(float(lowest.values[0] + lowest.residuals[0]), 0.0)
 
 
-def _rule(problem: KernelKMeansProblem, state: _State, k: int) -> KernelRule:
-    cut = problem.cut
-    weighted = _by_cluster(problem.omega / problem.scale, state.labels, k)
-    return KernelRule(
-        order=cut.order,
-        mean_degree=cut.mean_degree,
-        centred=problem.centred,
-        coefficients=np.column_stack([cut.weights, weighted]),
-        centre=cut.degrees @ weighted / cut.total,
-        masses=state.masses,
-        within=state.within,
-        faint=cut.faint,
-    )
-
-
 def random_start(n: int, k: int, random_state: int | np.random.RandomState | None) -> IntArray:
     """A random partition of n rows into k parts, none empty."""
     random = check_random_state(random_state)
@@ -278,8 +267,7 @@ def plus_plus_start(problem: KernelKMeansProblem, k: int, random_state: int | np
         odds = np.maximum(problem.omega * nearest, 0.0)
         odds[centres] = 0.0
         if odds.sum() <= 0:
-            odds = np.ones(n)
-            odds[centres] = 0.0
+            odds = 1.0 - np.isin(np.arange(n), centres)
         centre = int(random.choice(n, p=odds / odds.sum()))
         distances = _distances_to(problem, centre)
         distances[centre] = -np.inf
@@ -291,9 +279,8 @@ def plus_plus_start(problem: KernelKMeansProblem, k: int, random_state: int | np
 
 def _distances_to(problem: KernelKMeansProblem, row: int) -> FloatArray:
     """κ'_ii − 2κ'_ic + κ'_cc, one pass."""
-    unit = np.zeros((problem.shape[0], 1))
-    unit[row] = 1.0
-    return np.asarray(problem.own - 2 * problem._kernel_product(unit)[:, 0] + problem.own[row])
+    unit = np.eye(1, problem.shape[0], row).T
+    return np.asarray(problem.own - 2 * problem.product(unit)[:, 0] + problem.own[row])
 
 
 def by_first_appearance(labels: IntArray) -> IntArray:

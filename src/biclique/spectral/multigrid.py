@@ -100,8 +100,11 @@ def graph_eigenpairs(
             return dense_eigenpairs(cut, k, cut.trivial)
         random = check_random_state(random_state)
         # Neighbours get neighbouring numbers: products are three times as quick for rows in random order.
-        order = reverse_cuthill_mckee(_graph(cut), symmetric_mode=True)
-        levels = _hierarchy(cut, order, k + SPARE, random)
+        K = cut.gram.graph()
+        if K is None:
+            raise TypeError("multigrid needs a sparse K without negative entries")
+        order = reverse_cuthill_mckee(K, symmetric_mode=True)
+        levels = _hierarchy(cut, K, order, k + SPARE, random)
         if levels[-1].n > DECOMPOSED:
             return _krylov(cut, k, tol, max_iter, random, report)
         block = _nested(levels, cut.trivial[order][:, None], k, tol, max_iter, report)
@@ -158,17 +161,12 @@ class _Level:
         return (mu * self.M - self.K).tocsr()
 
 
-def _graph(cut: NormalizedCut) -> Any:
-    K = cut.gram.graph()
-    if K is None:
-        raise TypeError("multigrid needs a sparse K without negative entries")
-    return K
-
-
-def _hierarchy(cut: NormalizedCut, order: IntArray, columns: int, random: np.random.RandomState) -> list[_Level]:
+def _hierarchy(
+    cut: NormalizedCut, K: sparse.csr_array, order: IntArray, columns: int, random: np.random.RandomState
+) -> list[_Level]:
     """Levels from B, its rows in the given order, down to a graph that is decomposed."""
     scale = np.sqrt(cut.weights / cut.shrunken)[order]
-    C = _graph(cut)[order][:, order]
+    C = K[order][:, order]
     C.sort_indices()
     C.data *= np.repeat(scale, np.diff(C.indptr)) * scale[C.indices]
     identity = sparse.eye_array(len(order), format="csr")

@@ -117,9 +117,8 @@ def _stacked(first: Rows, second: Rows) -> Rows:
 
 def _unseen(shrunken: FloatArray, least: FloatArray, most: int) -> IntArray:
     """The numbers of rows whose S(x) is below the ``least``, ascending; of more than ``most`` those least seen."""
-    low = shrunken < least
-    if not scalars(low.any())[0]:
+    if not scalars((shrunken < least).any())[0]:
         return np.empty(0, dtype=np.intp)
-    numbers = np.flatnonzero(to_host(low))
-    share = to_host(shrunken)[numbers] / to_host(least)[numbers]
-    return np.sort(numbers[np.argsort(share, kind="stable")[:most]])
+    share = to_host(shrunken) / to_host(least)
+    order = np.argsort(share, kind="stable")[:most]
+    return np.sort(order[share[order] < 1])
