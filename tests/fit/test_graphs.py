@@ -15,6 +15,7 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
+    BicliqueWarning,
     DataError,
     DisconnectedWarning,
     FewerClustersWarning,
@@ -176,6 +177,22 @@ def test_a_given_graph():
         fitted(X, affinity="precomputed_nearest_neighbors")
     with pytest.raises(DataError, match="n_neighbors=11, but row 0"):
         fitted(graph, affinity="precomputed_nearest_neighbors", n_neighbors=11)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("kind", ["any", "rounded", "float32"])
+def test_rows_of_a_given_graph_keep_their_labels(kind, include_self):
+    """Also rows that do not name themselves, and most that have the same distances as another."""
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(int(random.integers(30, 160)), int(random.integers(1, 6))))
+        X = {"rounded": np.round(X, 1), "float32": X.astype(np.float32)}.get(kind, X)
+        k = int(random.integers(3, 12))
+        graph = kneighbors_graph(X, k, mode="distance", include_self=include_self)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BicliqueWarning)
+            model = fitted(graph, 3, affinity="precomputed_nearest_neighbors", n_neighbors=k)
+        np.testing.assert_array_equal(model.predict(graph), model.labels_)
 
 
 def test_repeated_rows_and_weights():

@@ -191,10 +191,15 @@ def test_groups_of_very_unequal_size(n):
 
 def test_sparse_rows_are_rows():
     X = np.abs(spread_rows(2)[:300])
+    X[::3, 0] = 0.0
     options = {"affinity": "rbf", "gram": "fourier", "gamma": 1.0, "random_state": 0}
     dense, held = (BicliqueSpectralClustering(3, **options).fit(rows) for rows in (X, sparse.csr_array(X)))
     np.testing.assert_array_equal(dense.labels_, held.labels_)
-    np.testing.assert_array_equal(held.predict(sparse.csr_array(X)), held.labels_)
+    stored = sparse.csr_array(X + 1)  # with entries that are zero
+    stored.data -= 1
+    for rows in (sparse.csr_array(X), stored, X):
+        np.testing.assert_array_equal(held.predict(rows), held.labels_)
+        np.testing.assert_allclose(held.transform(rows), held.embedding_, atol=1e-6)
 
 
 def test_far_boxes_keep_their_digits():

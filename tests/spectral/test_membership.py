@@ -9,7 +9,18 @@ from scipy.stats import norm
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueWarning
-from biclique.spectral.membership import FAR, MODES, OUTER, _hazard, _Line, _settle, outer_share, two_modes
+from biclique.spectral.membership import (
+    COMPARED,
+    FAR,
+    MODES,
+    OUTER,
+    _hazard,
+    _Line,
+    _settle,
+    near_pairs,
+    outer_share,
+    two_modes,
+)
 from biclique.spectral.rounding import Seen
 from tests import oracles
 
@@ -98,6 +109,37 @@ def test_two_deviations_are_where_equal_clusters_get_two_modes_and_means_beyond_
     assert oracles.modes([0, 1.01 * MODES], 1.0, [0.5, 0.5]) == 2
     means = np.array([1.0, 3.1])
     assert two_modes(means, 1.0, np.array([0.9, 0.1])) == (means, 1.0)
+
+
+def test_of_many_clusters_each_is_compared_with_its_nearest():
+    centres = np.random.default_rng(0).normal(size=(60, 3))
+    pairs = near_pairs(centres)
+    gaps = np.linalg.norm(centres[:, None] - centres, axis=2)
+    near = [set(np.argsort(row)[1 : COMPARED + 1]) for row in gaps]
+    assert pairs == [(a, b) for a in range(60) for b in range(a + 1, 60) if b in near[a] or a in near[b]]
+    assert len(near_pairs(centres[: COMPARED + 1])) == COMPARED * (COMPARED + 1) / 2
+    rows = np.column_stack([np.ones(1200), np.repeat(centres, 20, axis=0)])
+    rows[:, 1:] += 0.05 * np.random.default_rng(1).normal(size=(1200, 3))
+    labels = np.repeat(np.arange(60), 20)
+    seen = Seen.of(rows, labels, np.ones(1200), np.full(3, 0.5), 2.0)
+    p = seen.probabilities(rows, labels)
+    np.testing.assert_array_equal(p.argmax(axis=1), labels)
+    for j in range(60):
+        compared = {a + b - j for a, b in seen.odds.pairs if j in (a, b)} | {j}
+        assert set(np.flatnonzero(p[labels == j].any(axis=0))) <= compared
+
+
+def test_a_row_of_weight_counts_as_so_many_rows():
+    """The middle of a cluster is that of its weight: without it, half of these rows would have another."""
+    rows, labels = two_sides(400)
+    weights = np.random.RandomState(1).randint(1, 6, 800).astype(float)
+    repeated = np.repeat(np.arange(800), weights.astype(int))
+    weighted = Seen.of(rows, labels, weights, np.array([0.0]), 2.0)
+    again = Seen.of(rows[repeated], labels[repeated], np.ones(len(repeated)), np.array([0.0]), 2.0)
+    np.testing.assert_allclose(weighted.odds.directions, again.odds.directions, rtol=1e-12)
+    assert not np.allclose(
+        weighted.odds.directions, Seen.of(rows, labels, np.ones(800), np.array([0.0]), 2.0).odds.directions
+    )
 
 
 def two_sides(n: int, far: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
