@@ -236,6 +236,23 @@ def test_weights_whose_squares_are_no_numbers_are_refused(weight):
     assert np.array_equal(fit(GOOD, sample_weight=weights / weight).labels_, fit(GOOD).labels_)
 
 
+WAYS = [
+    {},
+    {"affinity": "rbf", "gram": "tiled", "precision": "float32"},
+    {"affinity": "rbf", "gram": "nystroem", "rank": 30, "order": 2},
+    {"affinity": "rbf", "gram": "features", "rank": 30, "order": 2},
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("weight", [1e-50, 1e-6, 1e39])
+def test_equal_weights_of_any_size_are_no_weights(weight, way):
+    plain, weighted = (fit(GOOD, sample_weight=given, **way) for given in (None, np.full(len(GOOD), weight)))
+    assert np.array_equal(weighted.labels_, plain.labels_)
+    assert np.array_equal(weighted.predict(GOOD), plain.labels_)
+    np.testing.assert_allclose(weighted.predict_proba(GOOD), plain.predict_proba(GOOD), atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

@@ -248,6 +248,16 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     return weights if usual else weights / weights.mean()
 
 
+USUAL_WEIGHT = 1e12
+"""A largest weight above this, or below its inverse, is of an unusual size: float32 might not hold sums of it."""
+
+
+def usual_weights(weights: FloatArray) -> FloatArray:
+    """Weights of an unusual size divided by their mean: only proportions count."""
+    usual = 1 / USUAL_WEIGHT <= weights.max() <= USUAL_WEIGHT
+    return weights if usual else weights / weights.mean()
+
+
 LARGEST_WEIGHT = 1e100
 
 USUAL_WEIGHT = 1e12

@@ -31,6 +31,7 @@ from biclique.rows.checks import (
     check_values,
     check_weight_values,
     check_weights,
+    usual_weights,
 )
 from biclique.rows.dask_client import active_client, import_dask
 from biclique.rows.dask_tiles import DaskSpread
@@ -480,7 +481,7 @@ def _of_frame(frame: Any) -> tuple[Any, list[str]]:
 def weight_column(sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     """Multiplicities as a Dask array of one column in the chunks of the rows."""
     if not hasattr(sample_weight, "__dask_graph__"):
-        weights = check_weights(sample_weight, sum(lengths))
+        weights = usual_weights(check_weights(sample_weight, sum(lengths)))
         return import_dask().array.from_array(weights[:, None], chunks=(lengths, (1,)))
     if hasattr(sample_weight, "to_dask_array"):
         sample_weight = sample_weight.to_dask_array()

@@ -108,11 +108,12 @@ class Seen:
         *,
         short_steps: bool = False,
     ) -> Seen:
-        """At most ``SEEN_ROWS``, evenly spaced; a copy on the host."""
+        """At most ``SEEN_ROWS``, evenly spaced; a copy on the host. Weights of a mean below 1 are divided by it."""
         n = len(rows)
         some = np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
         own, w, named = (to_host(x[moved(some, x)]) for x in (rows, weights, labels))
         values = padded(values, own.shape[1] - 1)
+        w = w / min(float(w.mean()), 1.0)
         return cls(own.astype(float), named.astype(np.intp), w.astype(float), values, order, short_steps)
 
     def __getstate__(self) -> dict[str, Any]:
