@@ -1,12 +1,17 @@
 """What scikit-learn's SpectralClustering takes is taken with its meaning."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.cluster import SpectralClustering
 from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import MemoryLimitError
+from biclique.exceptions import ApproximationWarning, MemoryLimitError
 
 RNG = np.random.default_rng(0)
 ROWS = np.abs(RNG.normal(size=(60, 3))) + np.repeat([[0.0, 4.0, 0.0], [4.0, 0.0, 4.0]], 30, axis=0)
@@ -51,6 +56,40 @@ def test_degree_zero_is_the_constant_one():
 
     kernel = KERNELS["polynomial"](0.5, 2.0, 0)
     np.testing.assert_array_equal(kernel.block(ROWS, ROWS), np.ones((60, 60)))
+
+
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
+def test_an_asymmetric_matrix_is_made_symmetric_with_a_warning(held):
+    K = rbf_kernel(ROWS, gamma=0.3)
+    odd = K + np.triu(0.2 * K, 1)
+    with pytest.warns(ApproximationWarning, match=r"entries \(\d+, \d+\) and .* differ by 0\.\d+: \(K \+ K\.T\) / 2"):
+        found = fit(held(odd), affinity="precomputed")
+    even = fit(held((odd + odd.T) / 2), affinity="precomputed")
+    np.testing.assert_allclose(found.eigenvalues_, even.eigenvalues_)
+    assert np.array_equal(found.labels_, even.labels_)
+    assert np.array_equal(found.predict(held(odd)), found.labels_)
+
+
+def test_the_affinity_matrix_is_scikit_learns():
+    twice = np.concatenate([ROWS, ROWS[:5]])
+    for X in (ROWS, twice):
+        theirs = SpectralClustering(2, gamma=0.3, random_state=0).fit(X).affinity_matrix_
+        model = fit(X, gamma=0.3)
+        np.testing.assert_allclose(model.affinity_matrix_, theirs, atol=1e-12)
+        again = pickle.loads(pickle.dumps(model))
+        assert not hasattr(again, "affinity_matrix_")
+        assert "_similar" not in vars(again)
+    graph = {"affinity": "nearest_neighbors", "n_neighbors": 5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its graph is not connected
+        theirs = SpectralClustering(2, **graph).fit(ROWS).affinity_matrix_.toarray()
+    ours = fit(**graph).affinity_matrix_.toarray()
+    np.fill_diagonal(theirs, 0)  # loops are not cut
+    np.testing.assert_array_equal(ours, theirs)
+    K = rbf_kernel(ROWS)
+    assert np.array_equal(fit(K, affinity="precomputed").affinity_matrix_, K)
+    for way in ({"affinity": "neighborhoods"}, {"gram": "tiled"}):
+        assert not hasattr(fit(**way), "affinity_matrix_")
 
 
 def test_amg_is_accepted_for_kernels():

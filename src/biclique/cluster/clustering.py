@@ -136,6 +136,9 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Why.
     embedding_ : ndarray of shape (n_samples, n_components)
         √S normalised, then the leading eigenvectors of B.
+    affinity_matrix_ : array or CSR matrix of shape (n_samples, n_samples)
+        K, if it was stored (``gram_`` is "dense", "sparse" or "neighbors"). It is made when it is asked for, and not
+        known to a copy that was saved or pickled.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :

@@ -38,6 +38,8 @@ precision, device, n_jobs, random_state, verbose :
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
+    affinity_matrix_ : array or CSR matrix of shape (n_samples, n_samples)
+        K, if it was stored.
     eigenvalues_, residuals_ : ndarray
         Of B, one for every column but the trivial one.
     gamma_, order_, order_reason_, gram_, gram_reason_, precision_, rank_, approximation_, n_passes_ :

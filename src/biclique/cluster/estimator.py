@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.choose import check_fast
+from biclique.fit.exact_fitted import ExactPoints
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
+from biclique.gram.sparse import NeighborGram
 from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import KERNELS, check_rows_for_kernel
@@ -41,17 +43,28 @@ from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
 from biclique.runtime.threads import single_threaded_blas
 
+STORED = ("dense", "sparse", "neighbors")
+"""What ``gram_`` is called if K is stored: then there is an ``affinity_matrix_``."""
+
 
 class Estimator(BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
-    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out", "_lazy_sizes", "_left_out", "_n_labels")
+    _fitted_names: ClassVar[tuple[str, ...]] = (
+        "_fitted",
+        "_n_features_out",
+        "_lazy_sizes",
+        "_similar",
+        "_left_out",
+        "_n_labels",
+    )
     """What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
     _fitted: Fitted
     order_: float
     labels_: IntArray
     embedding_: FloatArray
+    affinity_matrix_: Rows
 
     if not TYPE_CHECKING:
 
@@ -77,8 +90,9 @@ class Estimator(BaseEstimator):
         return Settings.of({**self.get_params(deep=False), **known}, n_columns=self._n_columns())
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickled model drops what is lazy: the rows stay where they are."""
-        return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
+        """A pickled model drops what is lazy, because the rows stay where they are, and the rows of the fit."""
+        state = super().__getstate__().items()
+        return {name: value for name, value in state if not is_dask(value) and name != "_similar"}
 
     def __dask_tokenize__(self) -> Any:
         """What a fit left counts: of a dataclass, Dask looks at the parameters alone."""
@@ -302,6 +316,28 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     _in_passes: ClassVar[bool] = True
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """``affinity_matrix_`` is made when it is asked for; a diagram of the model does not ask."""
+            if name == "affinity_matrix_" and "_similar" in vars(self):
+                return self._similarities(self._similar)
+            return super().__getattr__(name)
+
+    def _similarities(self, X: Rows) -> Rows:
+        """K of the rows of the fit, (n, n): as it was given, of the graph, or computed again."""
+        fitted, kernel = self._fitted, self._fitted.chosen.kernel
+        if fitted.settings.kernel.neighbors:
+            place, points = fitted.known.find(X), cast("ExactPoints", fitted.points)
+            K: Rows = cast("NeighborGram", points.trained).K[place][:, place]
+            return K
+        if kernel is None:
+            return X
+        require_memory(8.0 * X.shape[0] ** 2, f"the affinity matrix of {X.shape[0]} rows", "fit a sample of the rows.")
+        X = X.astype(np.float64)
+        K = np.asarray(kernel.block(X, X))
+        return (K + K.T) / 2
+
     def _output(self, embedding: FloatArray) -> FloatArray:
         """The columns that the user sees."""
         return embedding
@@ -328,6 +364,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             fitted, training = fit_rows(settings, source, progress)
             self._store(fitted, training)
             self.embedding_ = self._output(training.embedding)
+            if fitted.chosen.gram in STORED:
+                self._similar = source.held
             self._n_features_out = int(self.embedding_.shape[1])
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes

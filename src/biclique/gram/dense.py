@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from biclique._typing import FloatArray, Rows
-from biclique.exceptions import DataError
+from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel, nonnegative
@@ -118,10 +118,11 @@ def checked_matrix(K: FloatArray) -> FloatArray:
 
 
 def check_asymmetry(worst: float, largest: float, where: tuple[int, int]) -> None:
-    """Refuse a given matrix whose two halves differ by more than float32 rounding."""
+    """Say it if the two halves of a given matrix differ by more than float32 rounding."""
     if worst > SYMMETRY_TOLERANCE * largest:
         i, j = where
-        raise DataError(
+        warn_user(
             f"affinity='precomputed' needs a symmetric matrix, but entries ({i}, {j}) and ({j}, {i}) differ by "
-            f"{worst:.3g}: pass (K + K.T) / 2, or the similarity matrix rather than a table of features."
+            f"{worst:.3g}: (K + K.T) / 2 is taken. For a table of features use another affinity.",
+            ApproximationWarning,
         )
