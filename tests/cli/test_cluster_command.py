@@ -277,6 +277,16 @@ def test_gower_takes_a_number_of_clusters_that_is_selected(cli, tmp_path, k_max)
     assert json.loads(out)["selected"].startswith(f"{len(json.loads(out)['clusters'])} clusters: ")
 
 
+def test_a_cluster_that_is_one_level_is_said_and_nothing_is_sure_to_a_hundred_per_cent(cli, tmp_path):
+    X = np.concatenate([np.random.default_rng(0).normal(size=(40, 2)) + centre for centre in (0, 30)])
+    lines = "".join(f"{a},{b},{'TX' if i < 40 else 'CA'}\n" for i, (a, b) in enumerate(X))
+    (tmp_path / "t.csv").write_text(f"a,b,state\n{lines}")
+    _, out, _ = cli("cluster t.csv -k 2 --categorical state")
+    assert "is exactly state=TX: leave that column out?" in out
+    assert "99%" in out
+    assert "100%" not in out
+
+
 def test_a_rare_category_does_not_stop_the_search(cli, tmp_path):
     draw = np.random.default_rng(0).normal(size=(1500, 2))
     lines = "".join(f"{a},{b},{'rare' if i < 3 else 'usual'}\n" for i, (a, b) in enumerate(draw))

@@ -60,6 +60,14 @@ def test_sparse_rows_and_weights(corners):
     assert model.fit(X, sample_weight=weights).n_clusters_ == 4
 
 
+def test_a_column_that_is_constant_in_most_draws():
+    X = np.random.default_rng(0).normal(size=(3000, 4))
+    X[:, 3] = np.arange(3000) < 3
+    with pytest.warns(StructureWarning):
+        model = BicliqueSpectralClustering("select", random_state=0).fit(X)
+    assert len(np.unique(model.labels_)) == model.n_clusters_
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [

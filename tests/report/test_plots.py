@@ -20,6 +20,7 @@ from tests.optional import Optional, needs
 from tests.report.made import fitted, groups
 
 figures = Optional("matplotlib.figure")
+pyplot = Optional("matplotlib.pyplot")
 pytestmark = needs("matplotlib")
 
 
@@ -27,6 +28,7 @@ def rendered(ax):
     """Draw the figure; the axes."""
     out = io.BytesIO()
     ax.figure.savefig(out, format="png", dpi=30)
+    pyplot.close(ax.figure)
     assert out.getbuffer().nbytes > 500
     return ax
 
@@ -34,6 +36,15 @@ def rendered(ax):
 @pytest.fixture
 def axes():
     return figures.Figure().add_subplot()
+
+
+def test_a_plot_is_a_figure_that_pyplot_shows():
+    model = BicliqueSpectralClustering("select", random_state=0).fit(groups())
+    for plot in (lambda: plot_eigenvalues(model), model.k_selection_.plot):
+        figure = plot().figure
+        assert pyplot.gcf() is figure
+        pyplot.close(figure)
+    assert not pyplot.get_fignums()
 
 
 def test_clusters(axes):

@@ -145,6 +145,9 @@ def test_the_result_speaks(found):
     assert {"stability", "standard_error", "smallest"} <= set(found.frame.columns)
     assert "chosen" in found.summary()
     assert str(found) == found.summary()
+    assert repr(found) == f"<CountResult: {found.reason}>"
+    assert found._repr_html_().startswith("<pre>4 clusters: ")
+    assert repr(found.structure) == f"<Structure: {found.structure.reason}>"
     assert pickle.loads(pickle.dumps(found)).reason == found.reason
 
 

@@ -25,6 +25,8 @@ MOST_COLUMNS = 3
 """Columns that are named for each cluster."""
 NAME_WIDTH = 24
 """Letters of a column in that list; longer names are cut."""
+CERTAIN = 0.995
+"""No mean probability is printed as 100 %: it is an estimate."""
 LEGEND = "sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation"
 
 
@@ -168,10 +170,17 @@ def _cluster_lines(clusters: Sequence[Facts], n_rows: int) -> list[str]:
     heads = [f"{'mostly':{width}}"] * bool(width) + ["set apart by"] * apart
     lines = ["  ".join(["cluster", f"{'rows':>8}", f"{'share':>7}", "sure", *heads])]
     for one, text in zip(clusters, mostly, strict=True):
-        sure = "-" if one["probability"] is None else f"{one['probability']:.0%}"
+        share = one["probability"]
+        sure = "-" if share is None else f"{share:.0%}" if share < CERTAIN else ">99%"
         cells = [f"{one['label']:>7}", f"{one['rows']:>8}", f"{one['rows'] / n_rows:>7.1%}", f"{sure:>4}"]
         lines.append("  ".join([*cells, *[text.ljust(width)] * bool(width), _differences(one["set_apart_by"])]))
-    return [line.rstrip() for line in lines] + [LEGEND] * apart
+    same = [
+        f"cluster {one['label']} is exactly {found['column']}: leave that column out?"
+        for one in clusters
+        for found in one["set_apart_by"]
+        if found["difference"] is None and found["above"] and "=" in found["column"]
+    ]
+    return [line.rstrip() for line in lines] + [LEGEND] * apart + same
 
 
 def _differences(apart: Sequence[Facts]) -> str:
