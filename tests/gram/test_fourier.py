@@ -190,12 +190,12 @@ def test_groups_of_very_unequal_size(n):
 
 
 def test_sparse_rows_are_rows():
-    X = np.abs(spread_rows(2)[:300])
-    X[::3, 0] = 0.0
+    X = np.abs(spread_rows(2)[:420])
+    X[:300:3, 0] = 0.0
     options = {"affinity": "rbf", "gram": "fourier", "gamma": 1.0, "random_state": 0}
-    dense, held = (BicliqueSpectralClustering(3, **options).fit(rows) for rows in (X, sparse.csr_array(X)))
+    dense, held = (BicliqueSpectralClustering(2, **options).fit(rows) for rows in (X, sparse.csr_array(X)))
     np.testing.assert_array_equal(dense.labels_, held.labels_)
-    stored = sparse.csr_array((X.ravel(), np.tile([0, 1], 300), np.arange(0, 601, 2)), shape=X.shape)  # with zeros
+    stored = sparse.csr_array((X.ravel(), np.tile([0, 1], 420), np.arange(0, 841, 2)), shape=X.shape)  # with zeros
     for rows in (sparse.csr_array(X), stored, X):
         np.testing.assert_array_equal(held.predict(rows), held.labels_)
         np.testing.assert_allclose(held.transform(rows), held.embedding_, atol=1e-6)
