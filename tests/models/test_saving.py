@@ -294,14 +294,16 @@ def test_notes(groups, tmp_path):
     assert load_with_notes(tmp_path / "m")[1] == notes
 
 
-def test_a_model_does_not_name_the_table(groups, tmp_path):
-    table = tmp_path / "table.csv"
+def test_models_and_pages_name_no_folder(groups, tmp_path):
+    table, saved, page = (tmp_path / name for name in ("table.csv", "m.skops", "page.html"))
     np.savetxt(table, groups[0], delimiter=",", header="a,b,c,d", comments="")
-    saved = tmp_path / "m.skops"
-    assert main(["cluster", str(table), "-k", "3", "--save", str(saved), "-o", str(tmp_path / "l.csv"), "--quiet"]) == 0
+    words = ["cluster", table, "-k", "3", "--save", saved, f"--report={page}", "-o", tmp_path / "l.csv", "--quiet"]
+    assert main(list(map(str, words))) == 0
     with zipfile.ZipFile(saved) as archive:
         contents = [archive.read(name) for name in archive.namelist()]
     assert not any(text in content for text in (b"table.csv", tmp_path.name.encode()) for content in contents)
+    assert tmp_path.name not in page.read_text(encoding="utf-8")
+    assert "biclique cluster table.csv -k 3 --save m.skops --report=page.html" in page.read_text(encoding="utf-8")
 
 
 # Refused

@@ -20,6 +20,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields
 from functools import partial
 from inspect import signature
+from pathlib import Path
 from typing import Any, Self
 
 from biclique.cli.output import EXIT_CODES, STDOUT, block, print_lines
@@ -105,6 +106,11 @@ model_option = partial(option, group=MODEL, parameter=True)
 work_option = partial(option, group=WORK, parameter=True)
 
 
+def _without_folder(word: str) -> str:
+    option, equals, value = word.rpartition("=")
+    return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What was asked for: read once, never changed."""
@@ -125,7 +131,8 @@ class Options:
 
     @property
     def command(self) -> str:
-        return shlex.join(["biclique", *self.arguments])
+        """The command for a page that others read: files without their folders, if these begin at the root."""
+        return shlex.join(["biclique", *map(_without_folder, self.arguments)])
 
     @property
     def verbose(self) -> int:
