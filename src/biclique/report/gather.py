@@ -224,7 +224,7 @@ def _notes(subject: Subject, facts: Facts, differences: list[list[Difference]], 
     if np.isnan(facts.degrees).any():
         notes.append("Degrees are not known at order infinity: rows far from all others are not counted.")
     same = [
-        f"{cluster} ({one.column} = {level_text(one)})"
+        f"{cluster} ({one.column} = {one.level or f'{one.own:.5g}'})"
         for cluster, found in enumerate(differences)
         for one in found
         if one.effect == np.inf and one.used
@@ -233,11 +233,6 @@ def _notes(subject: Subject, facts: Facts, differences: list[list[Difference]], 
         shown = ", ".join(same[:SAME]) + (", …" if len(same) > SAME else "")
         notes.append(f"Clusters that are exactly one value of a column: {shown}. Leave that column out?")
     return notes
-
-
-def level_text(one: Difference) -> str:
-    """The value of a column in all rows of a cluster."""
-    return f"{one.own:.5g}" if one.level is None else one.level
 
 
 # Columns

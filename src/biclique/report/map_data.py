@@ -17,13 +17,10 @@ from biclique.report.markup import json_text, shown
 from biclique.report.places import View
 
 NAMED = 40
-"""Characters of an id that are kept: 20,000 ids must not fill the page."""
+"""Characters of an id or of a column's name that are kept: 20,000 ids must not fill the page."""
 
 LEVEL = 24
 """Characters of a level that are kept: 30 × 255 levels must not fill the page."""
-
-LEVELS_TEXT = 60
-"""Characters of a column's name."""
 
 ID_BYTES = 500_000
 """Bytes that all ids may take in the page."""
@@ -57,7 +54,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
         "views": [_view(view) for view in data.views],
         "columns": [
             {
-                "name": shown(one.name, LEVELS_TEXT),
+                "name": shown(one.name, NAMED),
                 "codes": _packed(one.coded.codes),
                 "values": one.coded.values if one.means is not None else list(islice(levels, len(one.coded.values))),
                 "exact": one.coded.exact,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import platform
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
+from platform import python_version
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from biclique.report.charts import (
     share_bar,
 )
 from biclique.report.gather import Difference, ReportData, Shown
-from biclique.report.map_data import LEVEL, LEVELS_TEXT, NAMED, map_data, order_text
+from biclique.report.map_data import LEVEL, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, fill, joined, json_text, name_of, shown, table
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
 from biclique.report.sentence import first_sentence, percent, stability_text, sure_text, value_text
@@ -45,6 +45,7 @@ MOST_LEVELS = 12
 """Levels of a category that have a bar of their own, the most frequent ones."""
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
+"""Their versions are shown."""
 
 
 def make_page(data: ReportData) -> str:
@@ -64,7 +65,6 @@ def make_page(data: ReportData) -> str:
         "sentence": first_sentence(data.subject, data.facts),
         "about": _about(data),
         "notes": _list((shown(note, 600) for note in data.notes), "notes") if data.notes else "",
-        "legend": _legend(data),
         "clusters": _cluster_table(data),
         "means": _means(data),
         "origin": data.origin,
@@ -79,7 +79,8 @@ def make_page(data: ReportData) -> str:
         "command": shown(data.command, 4000),
         "decided": _pairs(summary_of(data.subject, data.facts.sizes.tolist()).lines),
         "parameters": _pairs((name, repr(value)) for name, value in data.subject.parameters.items()),
-        "versions": _versions(),
+        "versions": f"biclique {import_module('biclique').__version__}, Python {python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in PACKAGES),
     }
     return fill(template, pieces)
 
@@ -127,13 +128,6 @@ def _about(data: ReportData) -> str:
     return words
 
 
-def _legend(data: ReportData) -> Markup:
-    return joined(
-        element("li", labelled(j), " ", element("span", f"({data.facts.sizes[j]:,})", class_="faded"), data_row=str(j))
-        for j in largest(data)
-    )
-
-
 def _cluster_table(data: ReportData) -> Markup:
     head = ("Cluster", "Name", "Rows", "Share", "Sure", "Fit nowhere well", "Found again")
     facts = data.facts
@@ -144,7 +138,7 @@ def _cluster_table(data: ReportData) -> Markup:
         naming = {"maxlength": "40", "data_cluster": str(j), "aria_label": f"Name of cluster {j}"}
         rows.append(
             [
-                joined([mark(j), f" {j}"]),
+                labelled(j),
                 element("input", type="text", class_="naming", placeholder="give it a name", disabled=True, **naming),
                 f"{facts.sizes[j]:,}",
                 element("span", share_bar(share, j), percent(share), class_="share"),
@@ -168,7 +162,7 @@ def _means(data: ReportData) -> Markup:
     rows = []
     for one in columns:
         cells = [element("span", name, class_="label") + _cell(one, j, j == k) for j, name in names.items()]
-        rows.append([name_of(one.name, LEVELS_TEXT), *map(Markup, cells)])
+        rows.append([name_of(one.name, NAMED), *map(Markup, cells)])
     which = "" if len(columns) == data.n_columns else f" of the {len(columns)} columns that separate the clusters most"
     words = (
         f"Means{which}, and how the values are distributed: all pictures of a row have one scale. Of a category: the "
@@ -207,7 +201,7 @@ def _card(cluster: int, data: ReportData) -> Markup:
 
 def _difference(one: Difference) -> Markup:
     if one.level is None:
-        what: object = name_of(one.column, LEVELS_TEXT)
+        what: object = name_of(one.column, NAMED)
         numbers = f"{value_text(one.column, one.own)} (rest {value_text(one.column, one.rest)})"
     else:
         what = joined([name_of(one.column, NAMED), " = ", name_of(one.level, NAMED)])
@@ -296,9 +290,3 @@ def _similarities(data: ReportData) -> Markup:
 def _pairs(lines: Iterable[tuple[str, object]]) -> Markup:
     """A table of names and what they are."""
     return table(("", ""), [(name, shown(text, 600)) for name, text in lines])
-
-
-def _versions() -> str:
-    found = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
-    found |= {name: version(name) for name in PACKAGES}
-    return ", ".join(f"{name} {number}" for name, number in found.items())

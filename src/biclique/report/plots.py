@@ -46,20 +46,10 @@ def _look_of(cluster: int) -> dict[str, str]:
 
 
 def plot_clusters(model: Any, X: Any, *, view: str = "embedding", ax: Any = None) -> Any:
-    """Draw rows as points, a colour and a shape for each cluster.
+    """Draw rows as points, a colour and a shape for each cluster: one collection of points a cluster, in their order.
 
-    Parameters
-    ----------
-    model : fitted BicliqueSpectralClustering
-    X : as in ``predict``
-    view : {"embedding", "columns"}, default "embedding"
-        Two principal components of the embedding (rows of length 1), or of the columns; two columns are drawn as
-        they are.
-    ax : matplotlib axes, optional
-
-    Returns
-    -------
-    matplotlib axes, with one collection of points for each cluster, in the order of the clusters
+    ``X`` is as in ``predict``. ``view`` is "embedding" (two principal components of it, rows of length 1) or "columns"
+    (two principal components; two columns are drawn as they are).
     """
     if view not in ("embedding", "columns"):
         raise ParameterError(f"view must be 'embedding' or 'columns', got {view!r}.")
@@ -85,9 +75,7 @@ def plot_clusters(model: Any, X: Any, *, view: str = "embedding", ax: Any = None
 def plot_eigenvalues(model: Any, *, ax: Any = None) -> Any:
     """Draw the eigenvalues of the cut, descending: near 1 groups hardly touch, near 0 there is none.
 
-    Returns
-    -------
-    matplotlib axes, with the eigenvalues as its first line
+    They are the first line of the axes.
     """
     values = _subject_of(model).fitted.eigenvalues
     if not len(values):
@@ -105,10 +93,7 @@ def plot_eigenvalues(model: Any, *, ax: Any = None) -> Any:
 def plot_selection(found: Any, *, ax: Any = None) -> Any:
     """Draw what a search compared: stability over the number of clusters.
 
-    Parameters
-    ----------
-    found : CountResult, or a model that was fitted with ``n_clusters="select"``
-    ax : matplotlib axes, optional
+    ``found`` is a CountResult, or a model that was fitted with ``n_clusters="select"``.
     """
     if isinstance(found, CountResult):
         return found.plot(ax)
@@ -121,11 +106,8 @@ def plot_selection(found: Any, *, ax: Any = None) -> Any:
 def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
     """Draw the path over orders (``biclique.selection.order_path``): the share of each cluster at every order.
 
-    Orders stand side by side at equal distances. The second axis has the agreement of an order with the next.
-
-    Returns
-    -------
-    matplotlib axes, with one line for each cluster, the largest first
+    Orders stand side by side at equal distances; clusters are lines, the largest first. The second axis has the
+    agreement of an order with the next.
     """
     n_orders, n = path.labels.shape
     k = int(path.labels.max()) + 1
@@ -146,9 +128,7 @@ def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
 def plot_affinity(model: Any, X: Any, *, ax: Any = None) -> Any:
     """Draw the similarities of rows, ordered by cluster, as an image; of at most 1,000 rows, of every cluster some.
 
-    Returns
-    -------
-    matplotlib axes, with one image: means of K over groups of rows of one cluster
+    Each cell of the image is a mean of K over groups of rows of one cluster.
     """
     subject = _subject_of(model)
     labels = np.asarray(model.predict(X))
@@ -177,22 +157,9 @@ def plot_affinity(model: Any, X: Any, *, ax: Any = None) -> Any:
 def plot_profile(model: Any, X: Any, *, table: Any = None, most: int = 15, ax: Any = None) -> Any:
     """Draw what sets clusters apart: (mean − mean of the rest)/standard deviation, clusters by columns.
 
-    Only columns of numbers are drawn; ``model.profile`` has categories too.
-
-    Parameters
-    ----------
-    model : fitted BicliqueSpectralClustering
-    X : as in ``predict``
-    table : frame or array, optional
-        Columns to draw instead of those of X: the same rows in the same order. A model of a given matrix
-        (``affinity="precomputed"``) has no columns of its own, so it needs them.
-    most : int, default 15
-        Columns that are drawn, those that separate the clusters most.
-    ax : matplotlib axes, optional
-
-    Returns
-    -------
-    matplotlib axes, with one image of shape (columns, clusters)
+    The image has the shape (columns, clusters). Only columns of numbers are drawn, at most ``most``, those that
+    separate the clusters most; ``model.profile`` has categories too. ``table`` has columns to draw instead of those of
+    X: the same rows in the same order. A model of a given matrix has no columns of its own, so it needs them.
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError(f"most must be a whole number from 1, got {most!r}.")

@@ -145,22 +145,18 @@ def _look(subject: Subject, rows: Rows, sums: Sums | None) -> Facts:
 
 
 def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np.random.RandomState) -> IntArray:
-    """Numbers of at most ``most`` rows, ascending: of every cluster min(size, least), the others evenly.
+    """Numbers of at most ``most`` rows, ascending: of every cluster min(size, least), the others at random.
 
     If there are more clusters than most/least, of every cluster most/n_clusters rows. If there are more clusters than
-    ``most``, one row of the largest ones.
+    ``most``, one row of so many of them.
     """
-    sizes = np.bincount(labels, minlength=n_clusters)
-    if len(labels) <= most:
-        return np.arange(len(labels))
-    base = np.minimum(sizes, min(least, most // n_clusters))
-    over = sizes - base
-    quota = base + (most - base.sum()) * over // max(over.sum(), 1)
-    fullest = np.argsort(quota - sizes, kind="stable")[: most - quota.sum()]  # what rounding left goes to these
-    quota[fullest] += quota[fullest] < sizes[fullest]
-    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
-    chosen = [random.permutation(own)[:want] for own, want in zip(members, quota, strict=True)]
-    return np.sort(np.concatenate(chosen))
+    n, sizes = len(labels), np.bincount(labels, minlength=n_clusters)
+    if n <= most:
+        return np.arange(n)
+    order, place = random.permutation(n), np.empty(n, dtype=np.intp)
+    place[np.argsort(labels[order], kind="stable")] = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    late = np.minimum(place, max(1, min(least, most // n_clusters)))  # its place in its cluster, as far as that counts
+    return np.sort(order[np.argsort(late, kind="stable")[:most]])
 
 
 def picked(subject: Subject, X: Any, chosen: IntArray) -> Rows:

@@ -101,15 +101,11 @@ def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:
     source = ArrayRows(rows, np.ones(rows.shape[0]))
     source.columns = chosen.columns
     vertices = find_vertices(settings, rows, source.weights)
-    return KernelCuts(settings, source, vertices, _orders(subject), Progress(False)), vertices.index
-
-
-def _orders(subject: Subject) -> list[float]:
-    return sorted({*ORDERS, subject.fitted.chosen.order})
+    return KernelCuts(settings, source, vertices, sorted({*ORDERS, chosen.order}), Progress(False)), vertices.index
 
 
 def _path(subject: Subject, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
-    orders, ones = _orders(subject), np.ones(len(labels))
+    orders, ones = sorted({*ORDERS, subject.fitted.chosen.order}), np.ones(len(labels))
     matched = [matched_labels(cuts.at(order)[1][index], labels, subject.n_clusters) for order in orders]
     agreed = [float(agreement(one, labels, ones)) for one in matched]
     return Path(orders, np.array(matched), agreed, orders.index(subject.fitted.chosen.order))

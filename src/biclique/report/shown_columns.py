@@ -39,33 +39,32 @@ class Sums:
     @classmethod
     def of_levels(cls, codes: IntArray, n_levels: int, labels: IntArray, n_clusters: int) -> Sums:
         """Of the columns that say, by 0 and 1, whether a row has each level of a category; −1 is a missing one."""
-        there = codes >= 0
-        place = labels[there] * n_levels + codes[there]
-        table = np.bincount(place, minlength=n_clusters * n_levels).reshape(n_clusters, n_levels).astype(float)
-        counts = np.broadcast_to(table.sum(axis=1, keepdims=True), table.shape)
+        there = np.flatnonzero(codes >= 0)
+        ones = sparse.csr_array((np.ones(len(there)), (np.arange(len(there)), codes[there])), (len(there), n_levels))
         found = cls(n_clusters)
-        found.origin, found.moments = np.zeros(n_levels), np.stack([counts, table, table])
+        found.add(ones, labels[there])
         return found
 
     def add(self, rows: Rows, labels: IntArray) -> None:
         """Some more rows."""
-        for top in range(0, rows.shape[0], PIECE):
+        for top in range(0, max(rows.shape[0], 1), PIECE):
             self._add(rows[top : top + PIECE], labels[top : top + PIECE])
 
     def _add(self, rows: Rows, labels: IntArray) -> None:
         (n, p), k = rows.shape, self.moments.shape[1]
         inside = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(k, n))
         if not self.moments.shape[2]:
-            self.origin = np.zeros(p) if sparse.issparse(rows) else _first_values(np.asarray(rows, dtype=float))
-            self.moments = np.zeros((3, k, p))
+            self.origin, self.moments = np.zeros(p), np.zeros((3, k, p))
         if sparse.issparse(rows):
             stored = sparse.csr_array(rows, dtype=float)
             counts = np.repeat(np.bincount(labels, minlength=k)[:, None], p, axis=1)
             self.moments += [counts, (inside @ stored).toarray(), (inside @ stored.power(2)).toarray()]
             return
-        values = np.asarray(rows, dtype=float) - self.origin
+        values = np.asarray(rows, dtype=float)
         there = np.abs(values) < LARGEST
-        values = np.where(there, values, 0.0)
+        new = there.any(axis=0) & (self.moments[0].sum(axis=0) == 0)
+        self.origin = np.where(new, values[there.argmax(axis=0), np.arange(p)], self.origin)
+        values = np.where(there, values, self.origin) - self.origin
         self.moments += [inside @ there.astype(float), inside @ values, inside @ values**2]
 
     @property
@@ -109,12 +108,6 @@ def effects_of(rows: Rows, labels: IntArray, n_clusters: int) -> FloatArray:
     sums = Sums(n_clusters)
     sums.add(rows[labels >= 0], labels[labels >= 0])
     return sums.effects
-
-
-def _first_values(rows: FloatArray) -> FloatArray:
-    """The first value of every column that is not missing; 0 if there is none."""
-    there = np.abs(rows) < LARGEST
-    return np.where(there.any(axis=0), rows[there.argmax(axis=0), np.arange(rows.shape[1])], 0.0)
 
 
 def _means(moments: FloatArray) -> FloatArray:

@@ -36,7 +36,15 @@
   const group = Object.assign(document.createElement("optgroup"), { label: "columns that separate most" });
   group.append(...columns.map((column, j) => choice(column.name, j)));
   if (columns.length) byId("colour").append(group);
-  const shown = [...document.querySelectorAll(".legend [data-row]")].map((line) => line.dataset.row);
+  const fields = [...document.querySelectorAll(".naming")], shown = fields.map((field) => field.dataset.cluster);
+  const legend = document.querySelector(".legend");
+  fields.forEach((field, j) => {
+    const line = document.createElement("li"), rows = document.createElement("span");
+    line.dataset.row = shown[j];
+    rows.className = "faded";
+    line.append(...[...field.closest("tr").cells[0].childNodes].map((part) => part.cloneNode(true)), " ", rows);
+    legend.append(line);
+  });
   byId("chosen").append(...shown.map((j) => choice(`cluster ${j}`, j)), choice("rows that fit nowhere well", "nowhere"));
 
   // Names that the reader gives to clusters
@@ -60,7 +68,7 @@
     byId("naming-help").hidden = !Object.keys(names).length;
   }
 
-  for (const field of document.querySelectorAll(".naming")) {
+  for (const field of fields) {
     field.disabled = false;
     field.addEventListener("input", () => {
       const { cluster } = field.dataset, name = field.value.trim();
@@ -641,7 +649,7 @@
   function drawLegend() {
     const sizes = labels === own ? data.sizes : new Array(data.clusters).fill(0);
     if (labels !== own) for (const label of labels) if (label !== NONE) sizes[label] += 1;
-    for (const line of document.querySelectorAll(".legend [data-row]")) {
+    for (const line of legend.children) {
       line.querySelector(".faded").textContent = `(${sizes[line.dataset.row].toLocaleString("en")})`;
     }
   }
@@ -732,7 +740,8 @@
   if (data.matrix) new ResizeObserver(drawMatrix).observe(byId("matrix"));
   if (data.ids === null || !data.exactIds) byId("copy").textContent = "Copy row numbers";
   readNames();
-  for (const field of document.querySelectorAll(".naming")) field.value = names[field.dataset.cluster] || "";
+  drawLegend();
+  for (const field of fields) field.value = names[field.dataset.cluster] || "";
   showNames();
   repaint();
   root.dataset.ready = String(Math.round(performance.now() - started));
