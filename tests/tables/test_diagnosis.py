@@ -162,5 +162,5 @@ def test_names_and_values_of_columns_cannot_write_to_the_terminal():
 
 def test_the_error_survives_pickle():
     advice = advise([look_at(texts("kind", "abab"))])
-    error = pickle.loads(pickle.dumps(ColumnsError("columns", "call", advice)))
+    error = pickle.loads(pickle.dumps(ColumnsError("columns", "", advice, "call")))
     assert (str(error), error.advice) == ("columns\nThis deals with all of them:\n  call", advice)

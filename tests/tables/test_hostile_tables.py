@@ -268,3 +268,67 @@ def test_values_of_parquet_that_are_no_values(tmp_path):
     pq.write_table(pa.table({"s\n": pa.array([None, {"a\nb\x1b": 1}], kind), "l": [[1], [2, 3]]}), path)
     with pytest.raises(TableError, match="2 are not numbers"):
         read_table(path)
+
+
+def put_lying_parquet(path, said, rows=10**6):
+    """A file of many rows whose footer gives other numbers where ``said`` is 1: as integers of the same length."""
+
+    def written(number, length=0):
+        digits = []
+        while number > 0 or len(digits) < length or not digits:
+            digits.append(number & 127)
+            number >>= 7
+        return bytes([digit | 128 for digit in digits[:-1]] + digits[-1:])
+
+    pq.write_table(pa.table({"x": np.zeros(rows)}), path, compression="zstd", row_group_size=rows)
+    content = path.read_bytes()
+    size = struct.unpack("<I", content[-8:-4])[0]
+    pieces = content[-8 - size : -8].split(written(2 * rows))
+    assert len(pieces) == 5
+    footer = pieces[0]
+    for lies, piece in zip(said, pieces[1:], strict=True):
+        footer += written(2 * (3 if lies else rows), len(written(2 * rows))) + piece
+    path.write_bytes(content[: -8 - size] + footer + content[-8:])
+
+
+@needs("pyarrow")
+@pytest.mark.parametrize("said", [(1, 0, 0, 0), (1, 0, 0, 1), (1, 1, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
+def test_parquet_whose_footer_lies_about_its_rows(said, tmp_path):
+    path = tmp_path / "t.parquet"
+    put_lying_parquet(path, said)
+    refused("its footer promises .* rows, it has .*: write it again", path)
+    with pytest.raises(TableError, match="its footer promises"):
+        open_lazily(path).compute(scheduler="sync")
+
+
+@needs("pyarrow")
+def test_damage_that_is_met_in_a_part(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": np.random.default_rng(0).normal(size=9000)}), path, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 1
+    path.write_bytes(content)
+    refused("not a readable Parquet file", path)
+    with pytest.raises(TableError, match="not a readable Parquet file"):
+        open_lazily(path).compute(scheduler="sync")
+
+
+def test_shapes_that_are_no_numbers(tmp_path):
+    (tmp_path / "t.npy").write_bytes(npy_bytes("(True, 2)", numbers=bytes(16)).replace(b"'(True, 2)'", b"(True, 2)  "))
+    refused("not a readable NumPy file", tmp_path / "t.npy")
+
+
+def test_many_columns_of_text_give_a_short_error(tmp_path):
+    names = [f"c{i}" for i in range(3000)]
+    (tmp_path / "t.csv").write_text(
+        "\n".join([",".join(names), *(",".join(f"{name}{row}" for name in names) for row in "ab")])
+    )
+    with pytest.raises(TableError, match="3000 are not numbers") as caught:
+        read_table(tmp_path / "t.csv")
+    assert "… and 2900 more" in str(caught.value)
+    assert len(str(caught.value)) < 10_000
+    (tmp_path / "t.csv").write_text(
+        "\n".join([",".join(["x", *names]), *(",".join([row, *"ab" * 1500]) for row in "1122")])
+    )
+    with pytest.raises(TableError, match="too many columns to name in one call"):
+        read_table(tmp_path / "t.csv")

@@ -16,6 +16,7 @@ from biclique.exceptions import DataError, ParameterError, TableError, TableWarn
 from biclique.kernels.gower import Gower
 from biclique.tables.diagnosis import ColumnsError
 from biclique.tables.preparer import TablePreparer
+from biclique.tables.used_columns import warn_about_clusters
 from tests import oracles
 from tests.optional import Optional, needs
 
@@ -229,6 +230,9 @@ def test_wrong_parameters(options, error, message):
         ({"x": [1.0, None], "y": [None, 1.0]}, {"missing": "drop"}, "every row has a missing value"),
         ({"x": [None, None], "y": [1.0, 2.0]}, {"missing": "mean"}, r"missing in every row \(2\)"),
         ({"x": [1e308, -1e308]}, {}, "too large to scale"),
+        ({"x": [1e308, 1e308, None]}, {"missing": "mean"}, "too large to scale"),
+        ({"x": [1e308, 1e308, None]}, {"missing": "mean", "scale": "none"}, "too large to scale"),
+        ({"x": [1e308, 1.7e308, None]}, {"missing": "median", "scale": "robust"}, "too large to scale"),
     ],
 )
 def test_tables_that_cannot_be_used(columns, options, message):
@@ -355,3 +359,9 @@ def test_arrays_of_dask():
 def test_partitions_that_cannot_be_used(columns, options, error, message):
     with pytest.raises(error, match=message):
         TablePreparer(**options).fit(partitions(pd.DataFrame(columns)))
+
+
+def test_clusters_that_are_one_level_are_named():
+    some = table(state=["TX", "NY", "LA", "TX", "NY"], other=["a", "a", "b", "a", None])
+    with pytest.warns(TableWarning, match=r"^cluster 1 is state = 'TX', all of its rows and no others: leave"):
+        warn_about_clusters(some, ["state", "other"], np.array([1, 0, 0, 1, 0]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from biclique.exceptions import MissingExtraError, ParameterError, TableError
 from biclique.tables.diagnosis import ColumnsError
@@ -252,6 +253,13 @@ def test_numpy_files(tmp_path):
     np.savez(tmp_path / "two.npz", a=X, b=X)
     with pytest.raises(TableError, match="an array called X or one two-dimensional array"):
         read_table(tmp_path / "two.npz")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
+def test_sparse_matrices_of_scipy(kind, tmp_path):
+    X = sparse.random_array((20, 4), density=0.3, rng=0)
+    sparse.save_npz(tmp_path / "t.npz", X.asformat(kind))
+    np.testing.assert_array_equal(read_table(tmp_path / "t.npz").X, X.toarray())
 
 
 def test_zarr(tmp_path):

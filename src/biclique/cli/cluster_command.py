@@ -44,12 +44,12 @@ from biclique.models.saving import save
 from biclique.runtime.arguments import Names
 from biclique.selection.count_search import MOST_CLUSTERS, select_n_clusters
 from biclique.tables.atomic_files import check_target
-from biclique.tables.diagnosis import NOTHING_LEFT, Advice, ColumnsError
+from biclique.tables.diagnosis import Advice, ColumnsError
 from biclique.tables.frames import kind_of, texts_of
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import FORMATS
 from biclique.tables.text_form import TextForm
-from biclique.tables.used_columns import weights_of
+from biclique.tables.used_columns import warn_about_clusters, weights_of
 from biclique.tables.writing import check_output
 
 EXAMPLES = """\
@@ -206,6 +206,7 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
         if len(constant):
             names = ", ".join(repr(str(name)) for name in constant)
             warn_user(f"constant columns tell nothing apart: {names}.", TableWarning)
+        warn_about_clusters(frame, work.preparer.category_columns_, labels[numbers])
     if options.output:
         found = Labels.found(model, work.X, work.kept, labels, append=options.append)
         if parts:
@@ -268,7 +269,7 @@ def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> Table
         words, advice = (*words, "--metric", "gower"), replace(advice, missing=None)  # which compares rows with gaps
     way = ["This deals with all of them:", f"  {command(words, advice)}"]
     explained = TableError(first)
-    for note in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
+    for note in (*others, *more, *([error.hopeless] if error.hopeless else way)):
         explained.add_note(note)
     return explained
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+from scipy import sparse
 
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
@@ -85,6 +86,8 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
         require_memory(sum(member.file_size for member in members), f"{name}: its arrays", "take fewer rows.")
         found = {member.filename.removesuffix(".npy"): array_in(archive, member) for member in members}
     arrays = {key: array for key, array in found.items() if array is not None}
+    if {"format", "shape", "data"} <= {*arrays}:
+        arrays["X"] = _dense(path, arrays["shape"])
     tables = ["X"] if "X" in arrays else [key for key, array in arrays.items() if array.ndim == 2]
     if len(tables) != 1:
         shown = ", ".join(map(repr, sorted(found)[:20]))
@@ -97,6 +100,14 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
             frame[key] = arrays[key].astype(str)
             "".join(frame[key]).encode()  # refuses texts that are not Unicode
     return frame
+
+
+def _dense(path: Path, shape: NDArray[Any]) -> NDArray[Any]:
+    """The numbers of a sparse matrix, as SciPy's ``save_npz`` writes it."""
+    require_memory(
+        8 * prod(shape.ravel().tolist()), f"{printable(path)}: the sparse matrix as a table", "take fewer rows."
+    )
+    return np.asarray(sparse.load_npz(path).toarray())
 
 
 def array_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:

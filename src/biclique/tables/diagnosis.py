@@ -40,6 +40,12 @@ ORDER_WORDS = {
 """Descriptions of dates such as 01/02/2020, by the orders that read them."""
 NOTHING_LEFT = "No column would be left: write the values as numbers, or save the table in another way."
 """What is said if the advice would drop every column."""
+TOO_MANY = "These are too many columns to name in one call: choose those to use, or save the table in another way."
+"""What is said instead of a call that nobody could paste."""
+MOST_PASTED = 1000
+"""Columns that a call to paste names."""
+MOST_DESCRIBED = 100
+"""Columns of which an error says what they look like."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +170,8 @@ def counts_rows(column: Any) -> bool:
     first = numbers_of(column.iloc[:3])
     if len(first) < 3 or first[0] != np.rint(first[0]) or (np.diff(first) != 1).any():
         return False
-    return bool((np.diff(numbers_of(column)) == 1).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((np.diff(numbers_of(column)) == 1).all())
 
 
 def _short(text: str) -> str:
@@ -215,13 +222,13 @@ class Advice:
 class ColumnsError(TableError):
     """Columns that cannot be used as they are: which, what they look like, and what deals with all of them.
 
-    Without a call, nothing but another table does.
+    If no call does, ``hopeless`` is the sentence that says why.
     """
 
-    def __init__(self, description: str, call: str, advice: Advice) -> None:
-        super().__init__(description, f"\nThis deals with all of them:\n  {call}" if call else f"\n{NOTHING_LEFT}")
-        self.description, self.advice, self.hopeless = description, advice, not call
-        self._made_of = description, call, advice
+    def __init__(self, description: str, hopeless: str, advice: Advice, call: str = "") -> None:
+        super().__init__(f"{description}\n", hopeless or f"This deals with all of them:\n  {call}")
+        self.description, self.hopeless, self.advice = description, hopeless, advice
+        self._made_of = description, hopeless, advice, call
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ColumnsError, self._made_of
@@ -237,7 +244,11 @@ def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: st
     first = f", the first {first_gap}" if gaps and first_gap else ""
     names = [printable(found.name) or "''" for found in problems]
     width = min(max(map(len, names)), SHOWN_LETTERS)
-    lines = [f"  {shown:<{width}}  {found.words}" for shown, found in zip(names, problems, strict=True)]
+    lines = [f"  {shown:<{width}}  {found.words}" for shown, found in zip(names, problems, strict=True)][
+        :MOST_DESCRIBED
+    ]
+    if len(problems) > MOST_DESCRIBED:
+        lines.append(f"  … and {len(problems) - MOST_DESCRIBED} more")
     return "\n".join([f"{name}: of {counted(n_columns, 'column')}, {about}{first}:", *lines])
 
 

@@ -40,8 +40,10 @@ def pyarrow(module: str = "pyarrow") -> Any:
 def as_frame(X: Any, name: str = "X") -> Any:
     """A frame of any library, or a two-dimensional array, as a pandas frame with names of type str.
 
-    The columns of an array are called "0", "1", …
+    The columns of an array are called "0", "1", … A frame whose ``attrs["settled"]`` is True is one already.
     """
+    if getattr(X, "attrs", {}).get("settled"):
+        return X
     if hasattr(X, "get_columns"):
         X = X.to_arrow()
     if hasattr(X, "column_names"):

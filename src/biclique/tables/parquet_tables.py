@@ -15,12 +15,14 @@ from biclique.tables.text_form import TextForm
 def read_parquet(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
     """The whole table as a frame."""
     dataset = open_parquet(path)
-    return from_arrow(dataset.read(columns=columns_of(path, dataset.schema)))
+    table = dataset.read(columns=columns_of(path, dataset.schema))
+    return from_arrow(_as_promised(path, table, rows_of(path, dataset)))
 
 
 def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
     """The groups of rows of a file, or of a folder of files."""
     dataset = open_parquet(path)
+    rows_of(path, dataset)
     schema, columns = dataset.schema, columns_of(path, dataset.schema)
     groups = [group for fragment in dataset.fragments for group in fragment.split_by_row_group()]
     if not groups:
@@ -29,9 +31,10 @@ def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  #
     return Parts(read_group, places, from_arrow(schema.empty_table().select(columns)))
 
 
-def read_group(path: Path, group: Any, schema: Any, columns: list[str]) -> Any:  # noqa: ARG001
+def read_group(path: Path, group: Any, schema: Any, columns: list[str]) -> Any:
     """One group of rows as a frame."""
-    return from_arrow(group.to_table(schema=schema, columns=columns))
+    rows = sum(part.num_rows for part in group.row_groups)
+    return from_arrow(_as_promised(path, group.to_table(schema=schema, columns=columns), rows))
 
 
 def open_parquet(path: Path) -> Any:
@@ -43,6 +46,34 @@ def open_parquet(path: Path) -> Any:
             "pyarrow.PyExtensionType.set_auto_load(False) first."
         )
     return parquet.ParquetDataset(path, page_checksum_verification=True)
+
+
+def rows_of(path: Path, dataset: Any) -> int:
+    """The rows that the footers promise, if each says the same of the file, of its groups and of their columns."""
+    total = 0
+    for fragment in dataset.fragments:
+        footer, found = fragment.metadata, 0
+        flat = [j for j in range(footer.num_columns) if not footer.schema.column(j).max_repetition_level]
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            counts = {group.num_rows, *(group.column(j).num_values for j in flat)}
+            if len(counts) > 1:
+                raise _damaged(path, min(counts), max(counts))
+            found += group.num_rows
+        if found != footer.num_rows:
+            raise _damaged(path, footer.num_rows, found)
+        total += found
+    return total
+
+
+def _as_promised(path: Path, table: Any, rows: int) -> Any:
+    """A table that has as many rows as its footer promised."""
+    if table.num_rows != rows:
+        raise _damaged(path, rows, table.num_rows)
+    return table
+
+
+def _damaged(path: Path, promised: int, found: int) -> TableError:
+    return TableError(f"{printable(path)}: its footer promises {promised} rows, it has {found}: write it again.")
 
 
 def columns_of(path: Path, schema: Any) -> list[str]:

@@ -5,16 +5,37 @@ The parts depend on the file alone, so every pass gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biclique.exceptions import TableError, optional, printable
+from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
 from biclique.tables.frames import with_texts
 
 DASK = "tables larger than memory are read with Dask: pip install 'biclique[dask]'"
 """The sentence about packages that are not installed."""
+FEWER = "leave out columns, or take fewer rows."
+"""The way out of a table that does not fit the memory."""
+
+
+@contextmanager
+def readable(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Whatever a damaged file makes a library raise becomes one sentence."""
+    name = printable(path)
+    try:
+        yield
+    except BicliqueError:
+        raise
+    except MemoryError as error:
+        raise MemoryLimitError(f"{name}: there was not enough memory to read it: {FEWER}") from error
+    except Exception as error:  # libraries raise what they like
+        system = isinstance(error, OSError) and error.strerror
+        why = "cannot be read" if system else f"not a readable {what}"
+        line = (str(system or error).strip().splitlines() or [type(error).__name__])[0]
+        raise TableError(f"{name}: {why} ({printable(line[:200])}).") from error
 
 
 @dataclass(frozen=True)
@@ -28,18 +49,19 @@ class Parts:
     notes: Sequence[str] = ()
     """What may have been meant otherwise."""
 
-    def as_dask(self, name: str, texts: Collection[str]) -> Any:
-        """A Dask frame; columns in ``texts`` are texts."""
+    def as_dask(self, path: str | os.PathLike[str], what: str, texts: Collection[str]) -> Any:
+        """A Dask frame; columns in ``texts`` are texts. ``what`` is the kind of file."""
         stamped = [(stamp(place[0]), place) for place in self.places]
         frame = optional("dask.dataframe", DASK).from_map(
             _read_unchanged,
             stamped,
             read=self.read,
+            what=what,
             texts=list(texts),
             meta=with_texts(self.nothing, texts),
             enforce_metadata=False,
         )
-        frame.attrs = {"name": name, "notes": self.notes}
+        frame.attrs = {"name": printable(path), "notes": self.notes}
         return frame
 
 
@@ -49,12 +71,15 @@ def stamp(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _read_unchanged(stamped: tuple[tuple[int, int], tuple[Any, ...]], read: Any, texts: Sequence[str]) -> Any:
+def _read_unchanged(
+    stamped: tuple[tuple[int, int], tuple[Any, ...]], read: Callable[..., Any], what: str, texts: Sequence[str]
+) -> Any:
     """A part of a file, which is refused if it was written since it was opened."""
     before, place = stamped
     path = place[0]
     if stamp(path) != before:
         raise TableError(f"{printable(path)}: was written again or replaced; leave it as it is until the work is done.")
-    frame = read(*place)
-    frame.attrs.setdefault("name", printable(path))
-    return with_texts(frame, texts)
+    with readable(path, what):
+        frame = read(*place)
+        frame.attrs.setdefault("name", printable(path))
+        return with_texts(frame, texts)

@@ -24,6 +24,7 @@ from biclique.tables.frames import as_frame, kind_of, pandas, settled
 from biclique.tables.preparer_sums import Sums
 from biclique.tables.used_columns import (
     first_gap,
+    is_auto,
     levels_as_fitted,
     listed_names,
     name_of,
@@ -268,7 +269,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             raise TableError(f"{name}: no feature columns are left; drop fewer columns.")
         chosen = frame[names].copy(deep=False)
         for column in names:
-            if column not in categorical:
+            if column not in categorical and not frame.attrs.get("settled"):
                 chosen[column] = settled(chosen[column])
         defaults = type(self)().get_params()
         given = {name: value for name, value in self.get_params().items() if not np.array_equal(value, defaults[name])}
@@ -349,7 +350,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps) if self.missing == "indicator"]
         if self.number_columns_ and self.missing in FILLED:
             self.imputer_ = SimpleImputer(strategy=FILLED[self.missing])
-            X = self.imputer_.fit_transform(X)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.imputer_.fit(X)
+            if not np.isfinite(self.imputer_.statistics_).all():
+                raise _too_large(name)
+            X = self.imputer_.transform(X)
         scaled = self._scaled()
         if scaled and self.scale != "none":
             with np.errstate(over="ignore", invalid="ignore"):
@@ -454,11 +459,6 @@ def computed(function: Callable[[Any], Any], X: Any) -> Sequence[Any]:
     """The values of a function of every partition, in their order."""
     dask = optional("dask", DASK)
     return tuple(dask.compute(*(dask.delayed(function)(part) for part in X.to_delayed())))
-
-
-def is_auto(categorical: Sequence[str | int] | str) -> bool:
-    """True if categories are to be found by their looks."""
-    return isinstance(categorical, str) and categorical == "auto"
 
 
 def _too_large(name: str) -> DataError:

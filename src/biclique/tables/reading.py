@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
+from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
 from biclique.tables.array_tables import npy_parts, open_zarr, read_npy, read_npz, read_zarr, zarr_parts
 from biclique.tables.frames import INSTALL, as_frame, pandas, pyarrow, settled, texts_of, with_texts
-from biclique.tables.parquet_tables import open_groups, open_parquet, read_parquet
-from biclique.tables.parts import Parts
+from biclique.tables.parquet_tables import open_groups, open_parquet, read_parquet, rows_of
+from biclique.tables.parts import FEWER, Parts, readable
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
 from biclique.tables.text_tables import open_text, read_text, typed_frame
@@ -29,8 +29,6 @@ UNPACKED = 5
 """How many times larger a packed file is assumed to be in memory."""
 COPIES = 3
 """How many times a table is in memory while it is read."""
-FEWER = "leave out columns, or take fewer rows."
-"""The way out of a table that does not fit the memory."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[Path, TableFormat]]:
     file, name, kind = Path(path), printable(path), find_format(path)
     if kind is None:
         raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
-    try:
+    with readable(path, kind.name):
         if not file.exists():
             raise TableError(f"{name}: no such {'folder' if ending_of(path) == '.zarr' else 'file'}.")
         if file.is_dir() and ending_of(path) not in FOLDERS:
@@ -98,15 +96,6 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[Path, TableFormat]]:
         if not file.is_dir() and not file.is_file():
             raise TableError(f"{name}: cannot be read: it is a pipe or a device. Copy it into a file first.")
         yield file, kind
-    except BicliqueError:
-        raise
-    except MemoryError as error:
-        raise MemoryLimitError(f"{name}: there was not enough memory to read it: {FEWER}") from error
-    except Exception as error:  # libraries raise what they like
-        system = isinstance(error, OSError) and error.strerror
-        what = "cannot be read" if system else f"not a readable {kind.name}"
-        line = (str(system or error).strip().splitlines() or [type(error).__name__])[0]
-        raise TableError(f"{name}: {what} ({printable(line[:200])}).") from error
 
 
 def read_frame(
@@ -123,14 +112,18 @@ def read_frame(
     with opened(path) as (file, kind):
         require_memory(COPIES * size_of(path), f"{printable(path)}: the table in memory", FEWER)
         frame = with_texts(kind.read(file, form, None if as_text else texts), texts)
-    frame.attrs = {"name": printable(path), "notes": frame.attrs.get("notes", ())}
+    frame.attrs = {
+        "name": printable(path),
+        "notes": frame.attrs.get("notes", ()),
+        "settled": kind.is_text and not as_text,
+    }
     return frame
 
 
 def settle(frame: Any, form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
     """A frame of texts (``read_frame(…, as_text=True)``) as ``read_frame`` gives it without ``as_text``."""
     made = typed_frame(pyarrow().Table.from_pandas(frame, preserve_index=False), form, texts)
-    made.attrs = dict(frame.attrs)
+    made.attrs = {**frame.attrs, "settled": True}
     return made
 
 
@@ -139,8 +132,7 @@ def size_of(path: str | os.PathLike[str]) -> int:
     with opened(path) as (file, kind):
         if kind is PARQUET:
             dataset = open_parquet(file)
-            rows = sum(fragment.metadata.num_rows for fragment in dataset.fragments)
-            return int(8 * rows * len(dataset.schema.names))
+            return 8 * rows_of(file, dataset) * len(dataset.schema.names)
         if file.is_dir():
             return int(open_zarr(file).nbytes)
         return file.stat().st_size * (UNPACKED if ending_of(path).endswith((".gz", "x", "z")) else 1)
@@ -154,7 +146,7 @@ def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: 
     with opened(path) as (file, kind):
         if kind.open is None:
             raise TableError(f"{printable(path)}: a {kind.name} is read whole: save it as Parquet to read it in parts.")
-        return kind.open(file, form, texts).as_dask(printable(path), texts)
+        return kind.open(file, form, texts).as_dask(path, kind.name, texts)
 
 
 @dataclass(frozen=True)

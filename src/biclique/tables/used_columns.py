@@ -9,9 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import FloatArray
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, printable, warn_user
-from biclique.tables.diagnosis import ColumnsError, Looks, advise, counted, counts_rows, describe, look_at
+from biclique.tables.diagnosis import (
+    MOST_PASTED,
+    NOTHING_LEFT,
+    TOO_MANY,
+    ColumnsError,
+    Looks,
+    advise,
+    counted,
+    counts_rows,
+    describe,
+    look_at,
+)
 from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
 from biclique.tables.text_form import Kind, as_number
 
@@ -43,11 +54,16 @@ def listed_names(name: str, argument: str, value: Sequence[str | int] | None, co
     """Names of columns that came as an argument; a single text is refused, because its letters would be names."""
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, type(None))):
         raise ParameterError(f"{argument} must be a list of names of columns, got {value!r}: write [{value!r}].")
-    names = [str(column) for column in (() if value is None else value)]
-    absent = [column for column in names if column not in {*columns}]
+    names, known = [str(column) for column in (() if value is None else value)], {*columns}
+    absent = [column for column in names if column not in known]
     if absent:
         raise absent_column(name, argument, absent[0], columns)
     return names
+
+
+def is_auto(categorical: Sequence[str | int] | str) -> bool:
+    """True if categories are to be found by their looks."""
+    return isinstance(categorical, str) and categorical == "auto"
 
 
 def sorted_columns(
@@ -64,17 +80,18 @@ def sorted_columns(
     a column is not refused for its gaps.
     """
     missing, dates = parameters.get("missing", "refuse"), parameters.get("dates", "refuse")
+    auto = is_auto(parameters.get("categorical", ()))
     numbers: dict[str, Looks] = {}
     categories: dict[str, Looks] = {}
     for name, column in frame.items():
         found = look_at(column)
-        looks_so = parameters.get("categorical") == "auto" and found.kind == "text" and found.look == "category"
+        looks_so = auto and found.kind == "text" and found.look == "category"
         if name in categorical or looks_so:
             categories[name] = found
         elif found.kind != "date" or dates != "drop":
             numbers[name] = found
-    looks = [(numbers | categories)[name] for name in frame.columns if name in numbers or name in categories]
-    ids = [found for found in numbers.values() if found.kind == "number" and found.look == "id"]
+    used = numbers | categories
+    ids = [name for name, found in numbers.items() if found.kind == "number" and found.look == "id"]
 
     def is_problem(found: Looks) -> bool:
         if found.name in numbers and (found.kind == "text" or (found.kind == "date" and dates == "refuse")):
@@ -82,21 +99,24 @@ def sorted_columns(
         has_gaps = found.n_missing == found.n_rows or (missing == "refuse" and found.n_missing > 0)
         return found.name == "" or (whole and has_gaps)
 
-    problems = [found for found in looks if is_problem(found)]
+    problems = [name for name in frame.columns if name in used and is_problem(used[name])]
     if problems:
-        about = [found for found in looks if found in problems or found in ids]
+        named = {*problems, *ids}
+        about = [used[name] for name in frame.columns if name in named]
         advice = advise(about, categories, fill=missing == "refuse")
-        n_left = len(looks) - len(advice.id) - len(advice.drop)
+        n_left = len(used) - len(advice.id) - len(advice.drop)
         advice.mostly_categories = 2 * len({*categories, *advice.categorical}) > n_left
         shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
-        gap = first_gap(frame[[found.name for found in problems]])
-        nothing_left = {*frame.columns} <= {*advice.id, *advice.drop}
-        call = "" if nothing_left else advice.python(dict(parameters))
-        raise ColumnsError(describe(shown, about, frame.shape[1], gap), call, advice)
-    if not looks:
+        description = describe(shown, about, frame.shape[1], first_gap(frame[problems]))
+        if {*frame.columns} <= {*advice.id, *advice.drop}:
+            raise ColumnsError(description, NOTHING_LEFT, advice)
+        if len(about) > MOST_PASTED:
+            raise ColumnsError(description, TOO_MANY, advice)
+        raise ColumnsError(description, "", advice, advice.python(dict(parameters)))
+    if not used:
         raise TableError(f"{name_of(frame)}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     if with_names:
-        warn_about_ids(frame[[found.name for found in ids]], whole)
+        warn_about_ids(frame[ids], whole)
     return list(numbers), list(categories)
 
 
@@ -202,3 +222,15 @@ def warn_about_levels(name: str, levels: Sequence[str | None], known: Collection
             f"{len(levels)} rows: {some}; they are as far from all known levels.",
             TableWarning,
         )
+
+
+def warn_about_clusters(frame: Any, names: Sequence[str], labels: IntArray) -> None:
+    """Name clusters that are exactly one level of a category: all rows that have it, and no others."""
+    for name in names:
+        levels = levels_of(frame[name])
+        pairs = Counter(zip(labels.tolist(), levels.tolist(), strict=True))
+        of_label, of_level = Counter(label for label, _ in pairs), Counter(level for _, level in pairs)
+        found = sorted((label, level) for label, level in pairs if of_label[label] == of_level[level] == 1 and level)
+        if found:
+            some = _some([f"cluster {label} is {name} = {printable(repr(level))}" for label, level in found])
+            warn_user(f"{some}, all of its rows and no others: leave that column out?", TableWarning)
