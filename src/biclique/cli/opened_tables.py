@@ -64,7 +64,7 @@ class OpenedTable:
         if not self.streamed:
             return preparer.fit_rows(self.frame)
         preparer.fit(self.frame)
-        kept = self.on_parts(_kept, [(preparer,)] * self.frame.npartitions)
+        kept = self.on_parts(preparer.kept, [()] * self.frame.npartitions)
         self.lengths = [len(part) for part in kept]
         X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
         return X, np.concatenate(kept)
@@ -87,7 +87,7 @@ class OpenedTable:
         places, ends = np.flatnonzero(prepared.kept)[numbers], np.cumsum(self.lengths)
         of_parts = np.split(places, np.searchsorted(places, ends[:-1]))
         own = [(part - end + length,) for part, end, length in zip(of_parts, ends, self.lengths, strict=True)]
-        frame = pandas().concat(self.on_parts(_rows, own), ignore_index=True)
+        frame = pandas().concat(self.on_parts(lambda part, rows: part.iloc[rows], own), ignore_index=True)
         return frame, prepared.preparer.transform_rows(frame)[0], numbers
 
     def on_parts(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Sequence[Any]:
@@ -110,14 +110,6 @@ class Prepared:
     weights: FloatArray | None  # of the rows that are kept
 
 
-def _kept(part: Any, preparer: TablePreparer) -> NDArray[np.bool_]:
-    return preparer.kept(part) if preparer.missing == "drop" else np.ones(len(part), dtype=bool)
-
-
-def _rows(part: Any, numbers: IntArray) -> Any:
-    return part.iloc[numbers]
-
-
 def open_table(
     path: str, form: TextForm, *, texts: Collection[str] = (), append: bool = False, dask: bool = False
 ) -> OpenedTable:
@@ -136,11 +128,9 @@ def open_table(
     kind = find_format(path)
     if kind is not None and kind.open is not None and COPIES * size_of(path) > free_memory():
         return _open_lazily([path], form, texts, append)
-    if append and kind is not None and kind.is_text:
-        as_written = read_frame(path, form, as_text=True)
-        return OpenedTable(settle(as_written, form, texts=texts), as_written)
-    frame = read_frame(path, form, texts=texts)
-    return OpenedTable(frame, frame)
+    as_text = append and kind is not None and kind.is_text
+    frame = read_frame(path, form, texts=texts, as_text=as_text)
+    return OpenedTable(settle(frame, form, texts=texts) if as_text else frame, frame)
 
 
 def is_shipped(name: str) -> bool:

@@ -38,10 +38,8 @@ class ReproduceOptions(Quiet):
     def repeated_by(self) -> str:
         """The command without folders: the page shows it."""
         words = ["biclique", "reproduce", self.target]
-        if self.data != tuple(DATA):
-            words += ["--data", *self.data]
-        words += ["--quick"] * self.quick
-        words += ["--jobs", str(self.jobs)] * (self.jobs > 1)
+        words += ["--data", *self.data] if self.data != tuple(DATA) else []
+        words += [*["--quick"] * self.quick, *(["--jobs", str(self.jobs)] if self.jobs > 1 else [])]
         return " ".join(words)
 
 

@@ -27,6 +27,8 @@ NAME_WIDTH = 24
 """Letters of a column in that list; longer names are cut."""
 CERTAIN = 0.995
 """No mean probability is printed as 100 %: it is an estimate."""
+CHOSEN = ("order_reason", "gamma", "gram", "gram_reason", "rank", "precision")
+"""Facts that attributes of the model say."""
 LEGEND = "sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation"
 
 
@@ -62,17 +64,12 @@ def facts_of(
         "streamed": work.table.streamed,
         "scale": work.preparer.scale,
         "order": "inf" if np.isinf(model.order_) else model.order_,
-        "order_reason": model.order_reason_,
         "affinity": model.affinity if isinstance(model.affinity, str) else "gower",
         "selected": None if selection is None else selection.explanation,
         "has_structure": None if selection is None else selection.has_structure,
-        "gamma": model.gamma_,
-        "gram": model.gram_,
-        "gram_reason": model.gram_reason_,
-        "rank": model.rank_,
+        **{name: getattr(model, f"{name}_") for name in CHOSEN},
         "accuracy": _accuracy(model),
         "approximation": approximation,
-        "precision": model.precision_,
         "passes": model.n_passes_,
         "eigenvalues": model.eigenvalues_.tolist(),
         "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
