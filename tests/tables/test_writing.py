@@ -8,34 +8,33 @@ import pytest
 from biclique.exceptions import DataError, ParameterError
 from biclique.tables.reading import read_frame
 from biclique.tables.text_form import TextForm
-from biclique.tables.writing import check_output, free_name, with_labels, write_frame, write_labels
+from biclique.tables.writing import check_output, free_name, with_labels, write_frame, write_npy
 from tests.optional import Optional
 
 pd, pa, pq = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet")
 
-LABELS = np.array([2, 0, 1])
-ROWS = np.array([0, 2, 3])
-KEPT = np.array([True, False, True])
-PROBABILITIES = np.array([0.75, 1.0])
+LABELS = np.array([4, -1, 0])
+PROBABILITIES = np.array([0.75, np.nan, 1.0])
 
 
-def test_labels_with_row_numbers_or_ids(tmp_path):
-    write_labels(tmp_path / "a.csv", LABELS, rows=ROWS, n_rows=4)
-    assert (tmp_path / "a.csv").read_text() == "row,label\n0,2\n1,\n2,0\n3,1\n"
-    write_labels(tmp_path / "a.tsv", LABELS, rows=ROWS, n_rows=4, ids=["x", "v", "y,z", "w"], id_name="key")
-    assert (tmp_path / "a.tsv").read_text() == "key\tlabel\nx\t2\nv\t\ny,z\t0\nw\t1\n"
-    write_labels(tmp_path / "b.csv", LABELS, rows=ROWS, n_rows=4, ids=["x", 'a "b"', "y,z", "NA"], id_name="label")
-    assert (tmp_path / "b.csv").read_text() == 'label,cluster\nx,2\n"a ""b""",\n"y,z",0\nNA,1\n'
-    write_labels(tmp_path / "a.npy", LABELS, rows=ROWS, n_rows=4)
-    assert np.load(tmp_path / "a.npy").tolist() == [2, -1, 0, 1]
-    write_labels(tmp_path / "a.parquet", LABELS, rows=ROWS, n_rows=4)
-    assert pq.read_table(tmp_path / "a.parquet").to_pydict() == {"row": [0, 1, 2, 3], "label": [2, None, 0, 1]}
+def test_labels_beside_ids(tmp_path):
+    ids = pd.DataFrame({"key": ["x", 'a "b"', "NA"], "shop": ["y,z", "", "w"]})
+    for name, text in (
+        ("a.csv", 'key,shop,label\nx,"y,z",4\n"a ""b""",,\nNA,w,0\n'),
+        ("a.tsv", "key\tshop\tlabel\nx\ty,z\t4\n"),
+    ):
+        write_frame(tmp_path / name, with_labels(ids, LABELS))
+        assert (tmp_path / name).read_text().startswith(text)
+    write_frame(tmp_path / "a.parquet", with_labels(ids[["shop"]], LABELS))
+    assert pq.read_table(tmp_path / "a.parquet").to_pydict() == {"shop": ["y,z", "", "w"], "label": [4, None, 0]}
+    write_npy(tmp_path / "a.npy", LABELS)
+    assert np.load(tmp_path / "a.npy").tolist() == [4, -1, 0]
 
 
 def test_fields_of_a_text_file_stay_as_they_are(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text('id;"a;b";when\n007;1.50;2024-01-01\n008;NA;\n"x""y";-0;2024-01-02 10:00\n')
-    labelled = with_labels(read_frame(file, as_text=True), np.array([4, 0]), KEPT, PROBABILITIES)
+    labelled = with_labels(read_frame(file, as_text=True), LABELS, PROBABILITIES)
     write_frame(tmp_path / "l.csv", labelled)
     assert (tmp_path / "l.csv").read_text() == (
         'id,a;b,when,label,probability\n007,1.50,2024-01-01,4,0.75\n008,NA,,,\n"x""y",-0,2024-01-02 10:00,0,1\n'
@@ -48,7 +47,7 @@ def test_fields_of_a_text_file_stay_as_they_are(tmp_path):
 def test_probabilities_have_the_decimal_sign_of_the_text(tmp_path, ending, line):
     file, form, target = tmp_path / "t.csv", TextForm(decimal=","), tmp_path / f"l{ending}"
     file.write_text("a;b\n1,5;x\n2,5;y\n3;z\n")
-    write_frame(target, with_labels(read_frame(file, form, as_text=True), np.array([4, 0]), KEPT, PROBABILITIES), form)
+    write_frame(target, with_labels(read_frame(file, form, as_text=True), LABELS, PROBABILITIES), form)
     assert target.read_text().splitlines()[1] == line
     again = read_frame(target, form)
     assert again["a"].tolist() == [1.5, 2.5, 3]
@@ -57,7 +56,7 @@ def test_probabilities_have_the_decimal_sign_of_the_text(tmp_path, ending, line)
 
 def test_values_in_memory(tmp_path):
     some = pd.DataFrame({"x": [1.0, None, 2.5], "label": ["a", "b", "c"], "flag": [True, False, None]})
-    write_frame(tmp_path / "l.csv", with_labels(some, np.array([4, 0]), KEPT, PROBABILITIES))
+    write_frame(tmp_path / "l.csv", with_labels(some, LABELS, PROBABILITIES))
     assert (tmp_path / "l.csv").read_text() == (
         "x,label,flag,label_2,probability\n1,a,True,4,0.75\n,b,False,,\n2.5,c,,0,1\n"
     )
@@ -74,7 +73,7 @@ def test_parquet_keeps_its_types(tmp_path):
         }
     )
     pq.write_table(before, tmp_path / "t.parquet")
-    labelled = with_labels(read_frame(tmp_path / "t.parquet"), np.array([4, 0]), KEPT, PROBABILITIES)
+    labelled = with_labels(read_frame(tmp_path / "t.parquet"), LABELS, PROBABILITIES)
     write_frame(tmp_path / "l.parquet", labelled)
     after = pq.read_table(tmp_path / "l.parquet")
     assert after.select(before.column_names).replace_schema_metadata().equals(before)
@@ -89,9 +88,11 @@ def test_a_file_that_the_system_lets_grow_no_further(name, tmp_path):
     labels = np.random.RandomState(0).randint(0, 2**31, 400_000)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    labelled = with_labels(pd.DataFrame({"row": np.arange(400_000)}), labels)
+    write, content = (write_npy, labels) if name == "a.npy" else (write_frame, labelled)
     try:
         with pytest.raises(OSError, match="File too large"):
-            write_labels(tmp_path / name, labels, rows=np.arange(len(labels)), n_rows=len(labels))
+            write(tmp_path / name, content)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert os.listdir(tmp_path) == []

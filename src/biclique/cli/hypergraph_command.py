@@ -38,7 +38,8 @@ from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergrap
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.progress import format_seconds
 from biclique.tables.atomic_files import check_target
-from biclique.tables.writing import ENDINGS, check_output, write_labels
+from biclique.tables.frames import pandas
+from biclique.tables.writing import ENDINGS, check_output, ending_of, with_labels, write_frame, write_npy
 
 EXAMPLES = """\
 examples:
@@ -146,9 +147,11 @@ def cluster(options: ClusterOptions, warned: Warned) -> Facts:
     seconds = time.perf_counter() - start
     labels = np.full(hypergraph.n_vertices, -1)
     labels[kept] = model.labels_
-    if options.output is not None:
-        names, rows = [str(name) for name in hypergraph.vertex_names], np.arange(len(labels))
-        write_labels(options.output, labels, rows=rows, n_rows=len(labels), ids=names, id_name="vertex")
+    if options.output is not None and ending_of(options.output) == ".npy":
+        write_npy(options.output, labels)
+    elif options.output is not None:
+        names = pandas().DataFrame({"vertex": [str(name) for name in hypergraph.vertex_names]})
+        write_frame(options.output, with_labels(names, labels))
     return {
         "file": options.file,
         **_sizes(hypergraph),

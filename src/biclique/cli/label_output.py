@@ -18,7 +18,7 @@ from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, print
 from biclique.tables.atomic_files import files, write_text
 from biclique.tables.frames import pandas
 from biclique.tables.text_form import TextForm
-from biclique.tables.writing import ENDINGS, ending_of, with_labels, write_frame, write_labels, write_pieces
+from biclique.tables.writing import ENDINGS, ending_of, with_labels, write_frame, write_npy, write_pieces
 
 RUN_FILE = "_biclique.json"
 """In the folder of parts: which run they are of. Readers of Parquet folders skip names that begin so."""
@@ -52,10 +52,7 @@ class Labels:
     def beside(self, frame: Any, start: int) -> Any:
         """Rows of the table from a number on, with their labels."""
         rows = slice(start, start + len(frame))
-        labels = self.labels[rows]
-        kept = labels >= 0
-        probabilities = None if self.probabilities is None else self.probabilities[rows][kept]
-        return with_labels(frame, labels[kept], kept, probabilities)
+        return with_labels(frame, self.labels[rows], None if self.probabilities is None else self.probabilities[rows])
 
     def pieces(self, table: OpenedTable, ids: Sequence[str], append: bool) -> Iterator[Any]:
         """What is written, piece by piece."""
@@ -79,8 +76,7 @@ def write_file(
 ) -> None:
     """One file, whole or not at all."""
     if ending_of(path) == ".npy":
-        rows = np.flatnonzero(found.labels >= 0)
-        write_labels(path, found.labels[rows], rows=rows, n_rows=len(found.labels))
+        write_npy(path, found.labels)
     else:
         write_pieces(path, found.pieces(table, ids, append), form)
 

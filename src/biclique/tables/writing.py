@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, ParameterError
@@ -63,23 +62,17 @@ def free_name(name: str, taken: Sequence[str]) -> str:
     return found
 
 
-def with_labels(
-    frame: Any, labels: IntArray, kept: NDArray[np.bool_] | None = None, probabilities: FloatArray | None = None
-) -> Any:
+def with_labels(frame: Any, labels: IntArray, probabilities: FloatArray | None = None) -> Any:
     """A frame with one more column, ``label``, and with ``probability`` if there are any, to six digits.
 
-    Rows that are not kept have gaps there.
+    A row without a label (−1) has gaps there.
     """
-    pd = pandas()
-    kept = np.ones(len(frame), dtype=bool) if kept is None else kept
     made = frame.copy(deep=False)
-    label = pd.Series(pd.NA, index=frame.index, dtype="Int64")
-    label[kept] = np.asarray(labels)
-    made[free_name("label", list(frame.columns))] = label
+    column = pandas().Series(np.asarray(labels), index=frame.index, dtype="Int64")
+    made[free_name("label", list(frame.columns))] = column.mask(labels < 0)
     if probabilities is not None:
-        probability = np.full(len(frame), np.nan)
-        probability[kept] = [float(f"{value:.6g}") for value in probabilities]
-        made[free_name("probability", list(frame.columns))] = probability
+        shown = [float(f"{value:.6g}") for value in probabilities]
+        made[free_name("probability", list(frame.columns))] = np.where(labels < 0, np.nan, shown)
     return made
 
 
@@ -123,31 +116,9 @@ def _fields(column: Any, decimal: str) -> Any:
     return [text.replace(".", decimal) for text in texts] if column.dtype.kind == "f" else texts
 
 
-def write_labels(
-    path: str | os.PathLike[str],
-    labels: IntArray,
-    *,
-    rows: IntArray,
-    n_rows: int,
-    ids: Sequence[str] | None = None,
-    id_name: str = "row",
-) -> None:
-    """One line for every row of the table: its number (from 0) or its id, and its label.
-
-    ``rows`` are the numbers of the rows that have a label, ``ids`` those of all ``n_rows`` rows. The label of another
-    row is empty; in .npy, which holds labels alone, it is −1.
-    """
-    kept = np.zeros(n_rows, dtype=bool)
-    kept[rows] = True
-    if ending_of(path) == ".npy":
-        full = np.full(n_rows, -1, dtype=np.int64)
-        full[kept] = labels
-        packed = io.BytesIO()
-        np.save(packed, full)
-        with atomic_path(path) as temporary:
-            temporary.write_bytes(packed.getbuffer())  # NumPy itself does not say why a disk refuses
-        return
-    frame = pandas().DataFrame({id_name: np.arange(n_rows) if ids is None else list(ids)})
-    made = with_labels(frame, labels, kept)
-    made.columns = [id_name, "label" if id_name != "label" else "cluster"]
-    write_frame(path, made)
+def write_npy(path: str | os.PathLike[str], labels: IntArray) -> None:
+    """Labels alone, −1 for a row without one."""
+    packed = io.BytesIO()
+    np.save(packed, labels.astype(np.int64))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(packed.getbuffer())  # NumPy itself does not say why a disk refuses
