@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any, NoReturn
 
 from biclique.exceptions import DataError, TableError
-from biclique.hypergraph.files.lines import from_memberships, memberships_of, shortest
+from biclique.hypergraph.files.lines import from_memberships, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
@@ -120,7 +120,7 @@ def _check_object(item: Any) -> None:
     if not isinstance(item, dict):
         raise _ItemError(f" must be an object, got {_shown(item)}.")
     for key in ("attrs", "attr"):  # "attr" in older files
-        if not isinstance(item.get(key, {}), dict):
+        if key in item and not isinstance(item[key], dict):
             raise _ItemError(f".{key} must be an object, got {_shown(item[key])}.")
 
 
@@ -161,29 +161,30 @@ def format_hif(hypergraph: Hypergraph) -> str:
     Weights are written for all edges, or all incidences, if one of them differs from 1; those of edges also as
     ``attrs.weight``, which XGI reads.
     """
-    vertices = _checked_names(hypergraph.vertex_names, "vertex")
-    edges = [{"edge": edge} for edge in _checked_names(hypergraph.edge_names, "edge")]
-    if (hypergraph.weights != 1).any():
-        for edge, weight in zip(edges, map(shortest, hypergraph.weights.tolist()), strict=True):
-            edge.update(weight=weight, attrs={"weight": weight})
-    counted = bool((hypergraph.members.data != 1).any())
+    vertices = _quoted_names(hypergraph.vertex_names, "vertex")
+    edges = _quoted_names(hypergraph.edge_names, "edge")
+    weights, members = hypergraph.weights, hypergraph.members.tocoo()
+    of_edges, of_pairs = [""] * len(edges), [""] * members.nnz
+    if (weights != 1).any():
+        texts = map(shortest, weights.tolist())
+        of_edges = [f', "weight": {weight}, "attrs": {{"weight": {weight}}}' for weight in texts]
+    if (members.data != 1).any():
+        of_pairs = [f', "weight": {count}' for count in map(shortest, members.data.tolist())]
+    pairs = zip(members.row.tolist(), members.col.tolist(), of_pairs, strict=True)
     sections = {
-        "nodes": [{"node": vertex} for vertex in vertices],
-        "edges": edges,
-        "incidences": [
-            {"edge": edge, "node": vertex, **({"weight": shortest(count)} if counted else {})}
-            for edge, vertex, count in memberships_of(hypergraph)
-        ],
+        "nodes": [f'{{"node": {vertex}}}' for vertex in vertices],
+        "edges": [f'{{"edge": {edge}{weight}}}' for edge, weight in zip(edges, of_edges, strict=True)],
+        "incidences": [f'{{"edge": {edges[row]}, "node": {vertices[column]}{count}}}' for row, column, count in pairs],
     }
     text = '{\n"network-type": "undirected"'
     for section, items in sections.items():
-        body = "\n" + ",\n".join(map(json.dumps, items)) + "\n" if items else ""
+        body = "\n" + ",\n".join(items) + "\n" if items else ""
         text += f',\n"{section}": [{body}]'
     return text + "\n}\n"
 
 
-def _checked_names(names: Any, what: str) -> list[Any]:
-    """Names that JSON can hold."""
+def _quoted_names(names: Any, what: str) -> list[str]:
+    """Names as JSON holds them."""
     for name in names.tolist():
         if not isinstance(name, (int, str)) or isinstance(name, bool):
             raise DataError(
@@ -192,4 +193,4 @@ def _checked_names(names: Any, what: str) -> list[Any]:
             )
         if isinstance(name, int) and name.bit_length() > LARGEST_BITS:
             raise DataError(f"an integer {what} name has too many digits to be written.")
-    return names.tolist()  # type: ignore[no-any-return]
+    return list(map(json.dumps, names.tolist()))

@@ -288,12 +288,9 @@ class _OfDistance(Modelling):
     """w = exp(−γ q(x_1, …, x_m)); ``gamma="auto"`` is 3 / median of q over 2,000 tuples drawn from all points."""
 
     translation_invariant: ClassVar[bool] = True
+    power: ClassVar[int] = 1
+    """q grows with this power of the length of the points."""
     gamma: float | str = "auto"
-
-    @property
-    def power(self) -> int:
-        """q grows with this power of the length of the points."""
-        return 1
 
     def __post_init__(self) -> None:
         _check_gamma(self.gamma, ("auto",))
@@ -329,10 +326,7 @@ class AffineEigenvalue(_OfDistance):
 
     name = "affine_eigenvalue"
     translation_invariant = False
-
-    @property
-    def power(self) -> int:
-        return 2
+    power = 2
 
     def exponent(self, points: FloatArray) -> FloatArray:
         if points.shape[2] < points.shape[1]:
@@ -382,7 +376,7 @@ class VertexDistance(_OfDistance):
         check_flag("squared", self.squared)
 
     @property
-    def power(self) -> int:
+    def power(self) -> int:  # type: ignore[override]
         return 2 if self.squared else 1
 
     def exponent(self, points: FloatArray) -> FloatArray:
