@@ -155,6 +155,18 @@ def test_training_rows_keep_their_labels_in_every_unit(unit, dtype):
     np.testing.assert_array_equal(model.predict(rows), model.labels_)
 
 
+def test_training_rows_keep_labels_that_their_partitions_lose():
+    """The members may predict another cluster for a training row than they gave it."""
+
+    class Moody(KMeans):
+        def predict(self, X):
+            return np.roll(super().predict(X), 1)
+
+    X, _ = make_blobs(60, centers=3, random_state=0)
+    model = ConsensusClustering(3, [("moody", Moody(3, n_init=1, random_state=0))], random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
 def test_rows_whose_squares_overflow_are_refused_in_words():
     with pytest.raises(DataError, match="whose squares overflow: rescale"):
         ConsensusClustering(2).fit(np.eye(6) * 1e200)

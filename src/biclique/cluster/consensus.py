@@ -16,11 +16,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster.estimator import read_array
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import embedded_columns
+from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.threads import single_threaded_blas
@@ -211,7 +212,8 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
         check_count("n_clusters", self.n_clusters)
         random = check_random(self.random_state)
         self._check_estimators()
-        n_rows, X = self._read(X, reset=True)
+        rows, X = self._read(X, reset=True)
+        n_rows = int(rows.shape[0])
         if n_rows < self.n_clusters:
             raise DataError(
                 f"n_clusters={self.n_clusters} is more than the n_samples={n_rows} rows of X: ask for fewer."
@@ -226,6 +228,9 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
                 warnings.simplefilter("ignore", FewerClustersWarning)
             found = consensus_labels(partitions, self.n_clusters, random_state=random, n_jobs=self.n_jobs)
         self.estimators_, self.partitions_, self.labels_ = fitted, partitions, found
+        numbers = sparse.issparse(rows) or rows.dtype.kind in "biuf"  # given estimators may take other tables
+        self._known, first = np.unique(digests(rows) if numbers else np.empty(0), return_index=True)
+        self._known_labels = found[first]
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -250,8 +255,8 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
         members = self.estimators or [("means", KMeans())]
         return [(name, model) for name, model in members if hasattr(model, "__sklearn_tags__")]
 
-    def _read(self, X: Any, *, reset: bool) -> tuple[int, Any]:
-        """How many rows, and X: as an array of numbers for k-means, as it came for given estimators."""
+    def _read(self, X: Any, *, reset: bool) -> tuple[Rows, Any]:
+        """The rows, and X: as an array of numbers for k-means, as it came for given estimators."""
         if sparse.issparse(X):
             for name, model in self._tagged():
                 if not get_tags(model).input_tags.sparse:
@@ -263,7 +268,7 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
         rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
         if means:
             check_values(rows, getattr(self, "feature_names_in_", None))
-        return int(rows.shape[0]), rows if means else X
+        return rows, rows if means else X
 
     def _several_means(self, random: np.random.RandomState, n_rows: int) -> Sequence[tuple[str, BaseEstimator]]:
         """K-means of several numbers of clusters."""
@@ -305,7 +310,7 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
         ndarray of shape (n_new,)
         """
         check_is_fitted(self)
-        _, X = self._read(X, reset=False)
+        rows, X = self._read(X, reset=False)
         for model in self.estimators_:
             if not hasattr(model, "predict"):
                 raise ParameterError(
@@ -313,7 +318,11 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
                     "of estimators, or fit on all rows."
                 )
         new = np.column_stack([np.asarray(model.predict(X)) for model in self.estimators_])
-        return votes(self.partitions_, self.labels_, new)
+        found = votes(self.partitions_, self.labels_, new)
+        place = find_rows(self._known, rows)
+        seen = np.flatnonzero(place >= 0)
+        found[seen] = self._known_labels[place[seen]]
+        return found
 
 
 def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
