@@ -23,6 +23,7 @@ WAYS = {
     "dense": {"affinity": "rbf"},
     "tiled": {"affinity": "rbf", "gram": "tiled"},
     "landmarks of a kernel": {"affinity": "rbf", "gram": "nystroem", "rank": 100},
+    "kernel k-means": {"affinity": "rbf", "assign_labels": "kernel_kmeans"},
     "graph": {"affinity": "nearest_neighbors"},
 }
 

@@ -100,7 +100,7 @@ class MostSimilarGroup:
         return MostSimilarGroup(self.groups[:, clusters])
 
 
-def by_similarity(embedding, weights, n_clusters, *, cut=None, **options):
+def by_similarity(embedding, weights, n_clusters, *, cut=None, order=None, **options):
     start = kmeans(embedding, weights, n_clusters, **options)
     groups = np.eye(n_clusters)[start.labels]
     return Assignment(start.labels, MostSimilarGroup(groups / groups.sum(axis=0)), np.array([cut.total]))

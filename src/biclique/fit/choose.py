@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import Device, FloatArray, Rows
+from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type, has_tiles
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, exact_columns, map_kind
@@ -218,18 +218,10 @@ MOST_ORDERED = 2**25
 """Entries of the largest table whose rows are put in an order: it takes two copies of them."""
 
 
-def assigned_in_order(
-    rows: Rows | None, embedded: FloatArray, weights: FloatArray, label: Callable[[FloatArray, FloatArray], Assignment]
-) -> Assignment:
-    """Labels of embedded rows that stand in an order which units, signs and the order of columns do not change.
-
-    The starts of k-means follow it. ``rows`` is None if there are only similarities.
-    """
-    if rows is None or rows.shape[0] * rows.shape[1] > MOST_ORDERED or len(embedded) != rows.shape[0]:
-        return label(embedded, weights)
-    order = canonical_order(rows)
-    found = label(embedded[order], weights[order])
-    return replace(found, labels=found.labels[np.argsort(order)])
+def starting_order(rows: Rows) -> IntArray | None:
+    """The order that starts of k-means follow: units, signs and the order of columns do not change it."""
+    small = rows.shape[0] * rows.shape[1] <= MOST_ORDERED
+    return canonical_order(rows) if small else None
 
 
 # The order of the hypergraph

@@ -14,11 +14,11 @@ from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, 
 from biclique.fit.choose import (
     GRAPH_NEIGHBORS,
     Chosen,
-    assigned_in_order,
     check_memory,
     choose_gram,
     choose_kernel,
     choose_precision,
+    starting_order,
 )
 from biclique.fit.low_rank import choose_map, pool_size
 from biclique.fit.neighborhood_cut import factored_pairs, map_of_vertices
@@ -349,7 +349,7 @@ class ExactCuts:
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
         m = self.n_columns
         values, residuals = padded(pairs.values, m - 1), padded(pairs.residuals, m - 1)
-        data = None if self.vertices.given else self.vertices.data
+        data = None if self.vertices.given or not on_host(cut.like) else self.vertices.data
         return CutEmbedding(
             cut, order, pairs, extension, padded(rows, m), data, values, residuals, parts, clipped, lowest
         )
@@ -430,20 +430,16 @@ def assign(settings: Settings, found: CutEmbedding, n_clusters: int, rows: Float
         return one_each(rows, found.cut if settings.needs_cut else None).contiguous()
     if found.parts is not None and found.parts.max() + 1 >= n_clusters and not settings.needs_cut:
         return _whole_parts(found, found.parts, n_clusters)
-
-    def label(rows: FloatArray, weights: FloatArray) -> Assignment:
-        return assign_in_place(
-            settings.assign_labels,
-            rows,
-            weights,
-            n_clusters,
-            cut=found.cut,
-            n_init=settings.n_init,
-            random_state=check_random(settings.random_state),
-        )
-
-    data = None if settings.needs_cut else found.data
-    return assigned_in_order(data, rows, found.cut.weights, label).contiguous()
+    return assign_in_place(
+        settings.assign_labels,
+        rows,
+        found.cut.weights,
+        n_clusters,
+        cut=found.cut,
+        n_init=settings.n_init,
+        random_state=check_random(settings.random_state),
+        order=None if found.data is None else starting_order(found.data),
+    ).contiguous()
 
 
 def _whole_parts(found: CutEmbedding, parts: IntArray, n_clusters: int) -> Assignment:

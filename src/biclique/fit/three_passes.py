@@ -13,13 +13,13 @@ from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.choose import (
     Chosen,
-    assigned_in_order,
     check_map_on_device,
     check_memory,
     choose_gram,
     choose_kernel,
     choose_precision,
     cut_and_label,
+    starting_order,
 )
 from biclique.fit.fitted import Fitted, Known, Training
 from biclique.fit.low_rank import FactoredSpectrum, RowSums, Solve, choose_map, factored_spectrum, pool_size
@@ -124,21 +124,16 @@ def fit_factored(
         rows = found.spectrum.scaled(found.embedded, settings.scales_rows)
         if pool.n <= settings.n_groups:
             return one_each(rows)
-
-        def sampled(rows: FloatArray, weights: FloatArray) -> Assignment:
-            return assign_sampled(
-                settings.assign_labels,
-                rows,
-                weights,
-                settings.n_groups,
-                cut=None,
-                n_init=settings.n_init,
-                random_state=check_random(settings.random_state),
-            )
-
-        if settings.kernel.neighborhoods:  # the pool is in order
-            return sampled(rows, pool.weights)
-        return assigned_in_order(pool.rows, rows, pool.weights, sampled)
+        return assign_sampled(
+            settings.assign_labels,
+            rows,
+            pool.weights,
+            settings.n_groups,
+            cut=None,
+            n_init=settings.n_init,
+            random_state=check_random(settings.random_state),
+            order=None if settings.kernel.neighborhoods else starting_order(pool.rows),  # its pool is in order
+        )
 
     found, assignment, order, reason = cut_and_label(settings, mapped.orders, pool.weights, cut, label)
     chosen = replace(mapped.chosen, order=order, order_reason=reason)

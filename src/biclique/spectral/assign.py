@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import svd
 from sklearn.utils import check_random_state
 
-from biclique._typing import FloatArray, RandomState
+from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
 from biclique.runtime.namespace import float64, moved, on_host, rows_on_host, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
@@ -81,6 +81,7 @@ def lowered_cut(
     n_clusters: int,
     *,
     cut: NormalizedCut,
+    order: IntArray | None = None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:
@@ -90,9 +91,10 @@ def lowered_cut(
             "assign_labels='kernel_kmeans' runs on the host alone: leave device at None, or use 'kmeans'."
         )
     random = check_random_state(random_state)
-    start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random)
+    place = np.arange(len(embedding)) if order is None else order
+    start = kmeans(embedding[place], weights[place], n_clusters, n_init=n_init, random_state=random)
     # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.
-    found, labels = np.unique(start.labels, return_inverse=True)
+    found, labels = np.unique(start.labels[np.argsort(place)], return_inverse=True)
     result = kernel_kmeans(KernelKMeansProblem(cut), labels, len(found), random_state=random)
     return Assignment(result.labels, result.rule, result.history)
 
@@ -102,7 +104,10 @@ class Assigner:
     """A way of assigning labels, and what it needs."""
 
     assign: Callable[..., Assignment]
-    """Of rows, weights and a number of clusters, with ``n_init`` and ``random_state``; ``cut`` if it needs that."""
+    """Of rows, weights and a number of clusters, with ``n_init`` and ``random_state``.
+
+    With ``cut`` and the ``order`` for starts if it needs the cut.
+    """
     needs_cut: bool = False
     """Whether labels, also those of new rows, need passes over K."""
     scales_rows: bool = True
@@ -131,17 +136,23 @@ def assign_sampled(
     n_init: int,
     random_state: int | np.random.RandomState | None,
     sample_rows: int = SAMPLE_ROWS,
+    order: IntArray | None = None,
 ) -> Assignment:
     """An assigner for many rows: it is fitted on a sample, then its rule labels every row once.
 
-    Of rows on a device only the sample travels; their labels stay there.
+    Of rows on a device only the sample travels; their labels stay there. Draws and starts follow ``order``, by default
+    that of the rows.
     """
     random = check_random_state(random_state)
     options: dict[str, Any] = {"n_init": n_init, "random_state": random}
     few = len(rows) <= sample_rows
     assigner = ASSIGNERS[name]
     if assigner.needs_cut:
-        return assigner.assign(rows, weights, n_clusters, cut=cut, **options)
+        return assigner.assign(rows, weights, n_clusters, cut=cut, order=order, **options)
+    if order is not None:
+        options |= {"cut": cut, "sample_rows": sample_rows}
+        found = assign_sampled(name, rows[order], weights[order], n_clusters, **options)
+        return replace(found, labels=found.labels[np.argsort(order)])
     if few and on_host(rows):
         return assigner.assign(rows, weights, n_clusters, **options)
     sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
@@ -206,6 +217,7 @@ def assign_in_place(
     cut: NormalizedCut | None = None,
     n_init: int,
     random_state: RandomState,
+    order: IntArray | None = None,
 ) -> Assignment:
     """Labels, on the host, of rows wherever they lie."""
     options: dict[str, Any] = {"n_init": n_init, "random_state": random_state}
@@ -214,5 +226,6 @@ def assign_in_place(
     else:
         exact = on_host(rows) and len(rows) <= MANY_ROWS
         sample_rows = MANY_ROWS if exact else SAMPLE_ROWS
-        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, sample_rows=sample_rows, **options)
+        options |= {"cut": cut, "sample_rows": sample_rows, "order": order}
+        found = assign_sampled(name, rows, weights, n_clusters, **options)
     return replace(found, labels=to_host(found.labels).astype(np.intp))
