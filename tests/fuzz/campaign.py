@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,31 +32,6 @@ class Reader:
     name: str
     """The file that is read, or the folder where files are several."""
     folder: bool = False
-
-
-@dataclass
-class Report:
-    """What became of the files of a campaign, or of its fits or kills."""
-
-    what: str = "files"
-    outcomes: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-    slowest: float = 0.0
-
-    def __str__(self) -> str:
-        counts = ", ".join(f"{kind} {count}" for kind, count in self.outcomes.most_common())
-        return f"{self.count} {self.what}, {len(self.failures)} failures, slowest {self.slowest:.2f} s ({counts})"
-
-    @property
-    def count(self) -> int:
-        return sum(self.outcomes.values())
-
-    def add(self, name: str, outcome: str, failure: str, seconds: float) -> None:
-        """One more, and why it is a failure: nothing where it is none."""
-        self.outcomes[outcome] += 1
-        self.slowest = max(self.slowest, seconds)
-        if failure:
-            self.failures.append(f"{name}: {failure}")
 
 
 class Hang(BaseException):
@@ -78,6 +54,51 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@dataclass
+class Report:
+    """What became of the files of a campaign, or of its fits or kills."""
+
+    what: str = "files"
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{kind} {count}" for kind, count in self.outcomes.most_common())
+        return f"{self.count} {self.what}, {len(self.failures)} failures, slowest {self.slowest:.2f} s ({counts})"
+
+    @property
+    def count(self) -> int:
+        return sum(self.outcomes.values())
+
+    def judge(self, name: str, call: Callable[[], Any], ignored: type[Warning] | None = None) -> None:
+        """One more: a text that the call returns says what is wrong; a warning and an error not of ours are wrong."""
+        start = time.perf_counter()
+        outcome, failure = "done", ""
+        try:
+            with limited(SLOWEST), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                if ignored is not None:
+                    warnings.simplefilter("ignore", ignored)
+                found = call()
+            if isinstance(found, str) and found:
+                outcome, failure = "broken", found
+        except BicliqueError as error:
+            outcome, failure = type(error).__name__, "" if str(error).isprintable() else f"message {str(error)!r}"
+        except Hang:
+            outcome, failure = "hang", f"more than {SLOWEST:g} s"
+        except BaseException as error:
+            outcome, failure = "traceback", "".join(traceback.format_exception(error))[-1500:]
+        self.add(name, outcome, failure, time.perf_counter() - start)
+
+    def add(self, name: str, outcome: str, failure: str, seconds: float) -> None:
+        """One more, and why it is a failure: nothing if it is none."""
+        self.outcomes[outcome] += 1
+        self.slowest = max(self.slowest, seconds)
+        if failure:
+            self.failures.append(f"{name}: {failure}")
+
+
 def put(files: Files, reader: Reader, folder: Path) -> Path:
     """Write a file, or a folder of them, and say where it is."""
     path = folder / reader.name
@@ -97,26 +118,5 @@ def run(reader: Reader, n_files: int, seed: int, folder: Path) -> Report:
     for number in range(n_files):
         draw = random.Random(f"{seed}/{number}")
         path = put(mutate(draw.choice(seeds), seeds, draw), reader, folder)
-        start = time.perf_counter()
-        outcome, failure = _read(reader, path)
-        report.add(f"seed {seed}, file {number}", outcome, failure, time.perf_counter() - start)
+        report.judge(f"seed {seed}, file {number}", partial(reader.read, path))
     return report
-
-
-def _read(reader: Reader, path: Path) -> tuple[str, str]:
-    """What became of one file, and why that is a failure."""
-    try:
-        with limited(SLOWEST), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            reader.read(path)
-    except BicliqueError as error:
-        message = str(error)
-        broken = [c for c in message if not c.isprintable()]
-        if broken:
-            return "unprintable", f"the message has {broken[0]!r}: {message[:300]!r}"
-        return type(error).__name__, ""
-    except Hang:
-        return "hang", f"more than {SLOWEST:g} s"
-    except BaseException as error:
-        return "traceback", "".join(traceback.format_exception(error))[-1500:]
-    return "read", ""
