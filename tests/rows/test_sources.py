@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.progress import Progress
 from biclique.rows import array
 from biclique.rows.array import ArrayRows
 from biclique.runtime.namespace import PIECE_ROWS
@@ -51,6 +53,17 @@ class TestTensor(TestDevice):
 class TestPieces(RowContract):
     def create(self, X, weights):
         return PieceRows.cut(X, ones_for(X, weights), 99)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_memory_map_is_not_copied(tmp_path, dtype):
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(100, 3)).astype(dtype))
+    X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = BicliqueSpectralClustering(2)
+    source = model._source(model._settings(), X, None, Progress(False))
+    assert np.shares_memory(source.held, X)
+    blocks = source.map(lambda block: np.shares_memory(block.rows, X), "test", Progress(False))
+    assert blocks == [True]
 
 
 def test_rows_are_found_again_by_their_values_and_precision():
