@@ -80,7 +80,7 @@ def parse_hif(text: str, name: str) -> Hypergraph:
                 read(item)
             except _ItemError as error:
                 raise TableError(f"{name}: {section}[{at}]{error}") from error
-    every_edge = weights | {edge: weights.get(edge, 1.0) for edge in edges}
+    every_edge = dict.fromkeys([*weights, *edges], 1.0) | weights
     return from_memberships(edges, vertices, counts, every_edge, order | dict.fromkeys(vertices))
 
 
