@@ -363,5 +363,5 @@ def test_partitions_that_cannot_be_used(columns, options, error, message):
 
 def test_clusters_that_are_one_level_are_named():
     some = table(state=["TX", "NY", "LA", "TX", "NY"], other=["a", "a", "b", "a", None])
-    with pytest.warns(TableWarning, match=r"^cluster 1 is state = 'TX', all of its rows and no others: leave"):
+    with pytest.warns(TableWarning, match=r"^cluster 1 is state = 'TX', all such rows and no others: leave"):
         warn_about_clusters(some, ["state", "other"], np.array([1, 0, 0, 1, 0]))

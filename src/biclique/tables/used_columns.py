@@ -233,4 +233,4 @@ def warn_about_clusters(frame: Any, names: Sequence[str], labels: IntArray) -> N
         found = sorted((label, level) for label, level in pairs if of_label[label] == of_level[level] == 1 and level)
         if found:
             some = _some([f"cluster {label} is {name} = {printable(repr(level))}" for label, level in found])
-            warn_user(f"{some}, all of its rows and no others: leave that column out?", TableWarning)
+            warn_user(f"{some}, all such rows and no others: leave that column out?", TableWarning)
