@@ -68,6 +68,7 @@ class HowSure(ClustererBase):
         the kernel's random walk has the same length everywhere. There two normal distributions of one variance are
         fitted. Clusters that are many steps long, such as moons, get a boundary that is one step wide instead.
         If this would prefer another cluster than ``predict``, the two probabilities are equal, up to 1e-9.
+        Of more than ten clusters, each is compared with those nearest to it; the others have the probability 0.
         ``docs/selection.md`` says how well this works, and when it does not.
 
         Parameters
