@@ -380,7 +380,7 @@ def test_unfinished_eigenpairs_are_counted(many_blobs, monkeypatch):
         BicliqueSpectralClustering(8, affinity="rbf", random_state=0).fit(many_blobs[0])
 
 
-def test_a_kernel_of_low_rank_is_said_to_be_so(blobs):
+def test_a_kernel_of_low_rank_has_a_warning(blobs):
     with pytest.warns(RankWarning, match=r"gives [123] informative columns, 5 were asked for"):
         BicliqueSpectralClustering(5, affinity="linear", random_state=0).fit(blobs[0][:, :2])
 

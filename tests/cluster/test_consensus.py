@@ -69,7 +69,7 @@ def test_rows_without_labels_and_few_patterns():
 
 
 @pytest.mark.parametrize(
-    ("L", "k", "said"),
+    ("L", "k", "message"),
     [
         ([0, 1], 2, "rows by partitions"),
         ([[0.5], [1.0]], 2, "whole numbers"),
@@ -77,8 +77,8 @@ def test_rows_without_labels_and_few_patterns():
         ([[-1], [1]], 2, "fewer than n_clusters=2"),
     ],
 )
-def test_bad_labels_are_refused(L, k, said):
-    with pytest.raises(DataError, match=said):
+def test_bad_labels_are_refused(L, k, message):
+    with pytest.raises(DataError, match=message):
         consensus_labels(L, k)
 
 
@@ -101,7 +101,7 @@ def test_the_estimator_and_its_predict():
 
 
 @pytest.mark.parametrize(
-    ("estimators", "said"),
+    ("estimators", "message"),
     [
         ([], "at least one pair"),
         ([("a", KMeans(2)), ("a", KMeans(3))], "distinct names"),
@@ -109,8 +109,8 @@ def test_the_estimator_and_its_predict():
         ([("n_clusters", KMeans(2))], "other than those of parameters"),
     ],
 )
-def test_bad_estimators_are_refused(estimators, said):
-    with pytest.raises(ParameterError, match=said):
+def test_bad_estimators_are_refused(estimators, message):
+    with pytest.raises(ParameterError, match=message):
         ConsensusClustering(2, estimators=estimators).fit(np.eye(5))
 
 

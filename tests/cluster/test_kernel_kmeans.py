@@ -171,7 +171,7 @@ def test_symmetric_weights_are_repeated_rows(blobs):
     assert np.array_equal(np.repeat(few.labels_, weights), many.labels_)
 
 
-def test_an_indefinite_contraction_is_said_to_be_so():
+def test_an_indefinite_contraction_has_a_warning():
     K = np.full((20, 20), 2.0) - np.diag(np.linspace(0.5, 1.5, 20))  # one positive eigenvalue, nineteen negative
     for parameters in ({"modelling": "symmetric", "order": 3}, {"order": 4}):
         model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0, **parameters)

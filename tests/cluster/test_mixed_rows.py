@@ -201,7 +201,7 @@ def test_rows_that_are_like_no_other_go_to_the_nearest_by_gower_distance():
 # Gaps
 
 
-def test_rows_without_a_column_in_common_are_told():
+def test_rows_without_a_column_in_common_have_a_warning():
     X = np.array(mixed(40)[0])
     X[3, 2:], X[5, :2] = np.nan, np.nan
     with pytest.warns(GapsWarning, match=r"^1 pair of rows has no column in common \(such as rows 3 and 5\).*be 1"):
@@ -209,7 +209,7 @@ def test_rows_without_a_column_in_common_are_told():
 
 
 @pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
-def test_columns_without_a_value_are_told_and_rows_without_one_refused(options):
+def test_columns_without_a_value_have_a_warning_and_rows_without_one_are_refused(options):
     X = np.array(mixed(40)[0])
     X[:, 1] = np.nan
     with pytest.warns(GapsWarning, match=r"1 of 5 columns have no value at all \(1\)"):
@@ -228,12 +228,12 @@ def test_negative_eigenvalues_are_clipped_and_counted():
     X, _ = mixed(9, 0.4, seed=3)
     K = gower_kernel(X, X, 3.0, MASK)
     values = np.sort(algorithm_1(K, 2)[0])[::-1][1:]
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         fitted = model(9, gamma=3.0, order=2, gram="dense").fit(X)
     negative = int((values < -1e-9).sum())
     assert negative > 0
-    assert any(f"{negative} of 8 eigenvalues of the cut are negative" in str(w.message) for w in told)
+    assert any(f"{negative} of 8 eigenvalues of the cut are negative" in str(w.message) for w in found)
     np.testing.assert_allclose(fitted.eigenvalues_, np.maximum(values, 0), atol=1e-9)
     assert not fitted.embedding_[:, 9 - negative :].any()
     assert np.isfinite(fitted.transform(X)).all()

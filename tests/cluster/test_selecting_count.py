@@ -36,7 +36,7 @@ def test_the_number_is_selected_fitted_and_explained(corners):
     assert not hasattr(same, "n_clusters_")
 
 
-def test_no_structure_is_said_and_a_number_returned():
+def test_no_structure_is_a_warning_and_a_number_is_returned():
     X = np.random.default_rng(0).normal(size=(120, 2))
     with pytest.warns(StructureWarning, match="No structure"):
         model = BicliqueSpectralClustering("select", random_state=0).fit(X)

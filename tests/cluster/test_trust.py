@@ -78,7 +78,7 @@ def test_probabilities_are_near_the_posterior_of_gaussians(gap, affinity):
     assert np.abs(p - posterior).mean() < 0.8 * np.abs(hard - posterior).mean()
 
 
-def test_at_order_two_nearly_all_rows_are_placed_so_clusters_that_overlap_a_lot_are_told_apart():
+def test_at_order_two_nearly_all_rows_are_placed_so_clusters_that_overlap_a_lot_are_separated():
     errors = []
     for seed in range(10):
         X, _, _ = two_gaussians(1000, 2, seed=seed)
@@ -182,7 +182,7 @@ def test_membership_is_the_sparse_form(blobs):
         model.membership(X, top=0)
 
 
-def test_sparse_rows_have_memberships_and_are_told_so(blobs):
+def test_sparse_rows_have_memberships_instead(blobs):
     X, _ = blobs
     rows = sparse.csr_array(X)
     model = BicliqueSpectralClustering(4, random_state=0).fit(rows)

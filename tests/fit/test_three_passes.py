@@ -135,14 +135,14 @@ def test_the_reported_error_is_that_of_the_fit(affinity, log_gamma, order, rank,
     X, _ = make_blobs(500, n_features=d, centers=4, random_state=seed)
     settings = {"affinity": affinity, "gamma": 10**log_gamma, "order": order}
     ours = fitted(X, 4, rank=rank, precision="float32", **settings)
-    said = ours.approximation_.eigenvalues
-    assert not np.isnan(said)
-    if said <= 0.01:
-        assert gap(ours, fitted(X, 4, gram="dense", **settings)) <= 5 * said + 1e-3
+    reported = ours.approximation_.eigenvalues
+    assert not np.isnan(reported)
+    if reported <= 0.01:
+        assert gap(ours, fitted(X, 4, gram="dense", **settings)) <= 5 * reported + 1e-3
 
 
 @pytest.mark.parametrize("settings", [{"gram": "features"}, {"rank": 50}, {"gram": "dense"}])
-def test_null_columns_are_said(settings):
+def test_null_columns_have_a_warning(settings):
     X = np.random.default_rng(0).normal(size=(300, 2)) + 8  # linear: two columns, one of them trivial
     with pytest.warns(RankWarning, match="the kernel gives 2 informative columns, 4 were asked for"):
         model = fitted(X, 4, affinity="linear", **settings)
@@ -185,7 +185,7 @@ def test_ranks_that_cannot_be(blobs):
     assert few.rank_ == 20
 
 
-def test_unseen_rows_are_said(blobs):
+def test_unseen_rows_have_a_warning(blobs):
     X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
     with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
         fitted(X, order=2, rank=100, random_state=1)

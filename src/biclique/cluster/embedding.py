@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from biclique._typing import FloatArray
 from biclique.cluster.estimator import SpectralEstimator
-from biclique.fit.settings import CONSTRAINTS, Check, count
-from biclique.runtime.arguments import check_flag
+from biclique.fit.settings import CONSTRAINTS, Check
+from biclique.runtime.arguments import check_count, check_flag
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +53,7 @@ precision, device, n_jobs, random_state, verbose :
     (150, 2)
     """
 
-    _constraints: ClassVar[Mapping[str, Check]] = {**CONSTRAINTS, "n_components": count(), "drop_first": check_flag}
+    _constraints: ClassVar[Mapping[str, Check]] = {**CONSTRAINTS, "n_components": check_count, "drop_first": check_flag}
 
     n_components: int = 2
     _: KW_ONLY

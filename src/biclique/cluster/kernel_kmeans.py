@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.fit.choose import check_source
 from biclique.fit.exact import CutEmbedding, ExactCuts
 from biclique.fit.exact_fitted import fit_exact
-from biclique.fit.settings import CONSTRAINTS, Check, Settings, choice
+from biclique.fit.settings import CONSTRAINTS, Check, Settings
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.rows.checks import check_weights
@@ -96,7 +97,11 @@ class BicliqueKernelKMeans(ClustererBase):
     True
     """
 
-    _constraints: ClassVar[Mapping[str, Check]] = {**CONSTRAINTS, "init": choice(STARTS), "weights": _weights}
+    _constraints: ClassVar[Mapping[str, Check]] = {
+        **CONSTRAINTS,
+        "init": partial(check_choice, allowed=STARTS),
+        "weights": _weights,
+    }
 
     n_clusters: int = 8
     _: KW_ONLY

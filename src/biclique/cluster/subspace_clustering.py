@@ -13,14 +13,14 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError
 from biclique.fit.exact import solve_cut
-from biclique.fit.settings import CONSTRAINTS, count
+from biclique.fit.settings import CONSTRAINTS
 from biclique.gram.dense import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.kernels.kernel import middle
 from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
-from biclique.runtime.arguments import check_random
+from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import require_memory
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.rounding import kmeans
@@ -78,7 +78,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     """
 
     _constraints = {  # noqa: RUF012
-        **dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), count()),
+        **dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), check_count),
         "random_state": CONSTRAINTS["random_state"],
     }
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from numbers import Integral
 from types import NoneType
 from typing import Any, cast
-
-import numpy as np
 
 from biclique._typing import RandomState
 from biclique.exceptions import ParameterError
@@ -264,21 +263,6 @@ def check_parameters(parameters: Mapping[str, object], table: Mapping[str, Check
             check(name, parameters[name])
 
 
-def choice(allowed: Collection[str]) -> Check:
-    """One of a few words."""
-    return lambda name, value: check_choice(name, value, allowed)
-
-
-def count(*, most: int = 2**63 - 1) -> Check:
-    """A whole number of at least 1."""
-    return lambda name, value: check_count(name, value, most=most)
-
-
-def number(*, least: float = -np.inf) -> Check:
-    """A finite number."""
-    return lambda name, value: check_number(name, value, least=least)
-
-
 def or_word(word: str | None, check: Check) -> Check:
     """What a check takes, or a word such as "auto", or None."""
     return lambda name, value: None if isinstance(value, (str, NoneType)) and value == word else check(name, value)
@@ -351,23 +335,23 @@ CONSTRAINTS: dict[str, Check] = {
     "affinity": an_affinity,
     "order": or_word("auto", lambda _, value: check_order(cast("float", value))),
     "gamma": a_bandwidth,
-    "degree": number(least=0),
-    "coef0": number(),
-    "gram": choice(GRAM_NAMES),
+    "degree": partial(check_number, least=0),
+    "coef0": check_number,
+    "gram": partial(check_choice, allowed=GRAM_NAMES),
     "rank": or_word("auto", or_word("all", a_rank)),
-    "precision": choice(PRECISIONS),
+    "precision": partial(check_choice, allowed=PRECISIONS),
     "n_jobs": lambda _, value: check_jobs(value),
     "eigen_tol": or_word("auto", a_tolerance),
-    "n_neighbors": or_word(None, count()),
-    "modelling": choice(MODELLINGS),
+    "n_neighbors": or_word(None, check_count),
+    "modelling": partial(check_choice, allowed=MODELLINGS),
     "row_normalize": or_word("auto", check_flag),
-    "eigen_solver": or_word(None, choice(EIGEN_SOLVERS)),
+    "eigen_solver": or_word(None, partial(check_choice, allowed=EIGEN_SOLVERS)),
     "device": a_device,
-    "n_clusters": count(),
-    "n_init": count(most=MOST_STARTS),
-    "assign_labels": choice(ASSIGNERS),
-    "n_components": or_word(None, count()),
-    "max_iter": count(),
+    "n_clusters": check_count,
+    "n_init": partial(check_count, most=MOST_STARTS),
+    "assign_labels": partial(check_choice, allowed=ASSIGNERS),
+    "n_components": or_word(None, check_count),
+    "max_iter": check_count,
     "random_state": lambda _, value: check_random(value),
 }
 """Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
