@@ -16,9 +16,9 @@ from biclique.report.gather import BARS, DIFFERENCES, TYPICAL, Difference, Shown
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page
 from biclique.report.places import View, principal
-from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, thinned
-from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, Similarities, groups_of
-from biclique.report.sentence import first_sentence, number_text, percent, stability_text, sure_text, value_text
+from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, thinned
+from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, groups_of
+from biclique.report.sentence import first_sentence, number_text, percent, stability_text, value_text
 from biclique.report.shown_columns import Coded
 from tests.optional import Optional
 from tests.report.made import HOSTILE, SURROGATE, fitted, groups
@@ -83,6 +83,9 @@ def test_a_page_is_self_contained_and_says_what_was_found(tmp_path):
     page = Page(text)
     check_policy(page)
     assert "3 clusters;" in text
+    certain = replace(look(model._subject(), X, None), best=np.ones(len(X)))
+    data = gather(model._subject(), X, n_splits=0, progress=Progress())
+    assert make_page(replace(data, facts=certain)).count("over 99.9 %") == 3  # of sure, never 100 %
     data = page.data
     assert np.array_equal(unpacked(data["labels"], "<u2"), model.labels_)
     assert np.array_equal(unpacked(data["rows"], "<u4"), np.arange(len(X)))
@@ -191,7 +194,7 @@ def largest_page(n, n_columns, k, name, end_of_id):
             for j, (column, means) in enumerate(zip(codes, [np.full(k + 1, -1234.5)] * 15 + [None] * 15, strict=True))
         ],
         places=places,
-        sampled=Sampled(Similarities(random.random((len(cells), len(cells))), clusters), path),
+        sampled=Sampled(random.random((len(cells), len(cells))), clusters, path),
         notes=[name] * 20,
         command=name * 20,
     )
@@ -378,7 +381,6 @@ def test_the_first_sentence():
         (number_text, (0, 1234.5, 0.01234, -3.14159, 1e9, 20.0), ["0", "1,234", "0.0123", "-3.14", "1.00e+09", "20"]),
         (stability_text, (0.9, 0.7), ["0.90, stable", "0.70, fairly stable"]),
         (stability_text, (0.3, None), ["0.30, not stable", "not computed"]),
-        (sure_text, (0.5, 0.9996, 1.0), ["50 %", "over 99.9 %", "over 99.9 %"]),
         (lambda year: value_text("born (year)", year), (2024.0, 2024.5, 2024.999), ["2024-01", "2024-07", "2024-12"]),
     ],
 )

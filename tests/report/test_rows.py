@@ -86,8 +86,8 @@ def test_the_sample_gives_the_models_own_clusters_at_its_order(affinity, order):
         assert found.path.labels.shape == (len(found.path.orders), len(X))
     else:
         assert (found.path, found.reason) == (None, "")
-    K = found.similarities.cells
-    inside = found.similarities.clusters[:, None] == found.similarities.clusters
+    K = found.cells
+    inside = found.clusters[:, None] == found.clusters
     assert K[inside].mean() > 3 * K[~inside].mean()
 
 
@@ -96,11 +96,11 @@ def test_similarities_are_means_of_the_kernel():
     found = sample_again(model._subject(), X, model.labels_, path=False)
     cells, _ = groups_of(model.labels_, 3, 160)
     K = RBF(0.3).block(X, X)
-    assert found.similarities.cells[0, 7] == pytest.approx(K[np.ix_(cells[0], cells[7])].mean())
+    assert found.cells[0, 7] == pytest.approx(K[np.ix_(cells[0], cells[7])].mean())
 
 
 def test_what_cannot_be_sampled_has_a_reason():
     model = fitted()
     found = sample_again(model._subject(), groups()[:1], model.labels_[:1])
-    assert (found.similarities, found.path) == (None, None)
+    assert (found.cells, found.path) == (None, None)
     assert found.reason == "there is only one row"

@@ -47,16 +47,6 @@ def test_all_columns_at_once_have_the_differences_of_each():
     assert np.allclose(effects_of(X, unlabelled, 3)[:, :3], effects_of(X[5:], labels[5:], 3)[:, :3])
 
 
-def test_differences_leave_gaps_out():
-    random = np.random.default_rng(4)
-    X, labels = random.normal(size=(50, 2)), random.integers(0, 2, 50)
-    X[::7, 0] = np.nan
-    there = ~np.isnan(X[:, 0])
-    found = effects_of(X, labels, 2)
-    np.testing.assert_allclose(found[:, 0], standardised_difference(X[there, 0], labels[there], 2))
-    np.testing.assert_allclose(found[:, 1], standardised_difference(X[:, 1], labels, 2))
-
-
 def test_sparse_rows_give_the_same(data):
     X = np.where(np.isnan(data[0]), 0.0, data[0])
     dense, csr = Sums(3), Sums(3)

@@ -66,8 +66,9 @@ def effect_bar(effect: float) -> Markup:
     return _bar(side, (49.5, 1.0, "zero"))
 
 
-def distribution(shares: FloatArray, class_: str) -> Markup:
+def distribution(shares: FloatArray, cluster: int | None) -> Markup:
     """Bars side by side, the highest as high as the picture: how one column is distributed."""
+    class_ = "plain" if cluster is None else f"c{cluster % COLOURS}"
     heights = np.ceil(10 * shares / (shares.max(initial=0.0) or 1.0)).astype(int)
     bars = "".join(f"M{4 * j} 10v-{height}h3v{height}" for j, height in enumerate(heights.tolist()) if height)
     shape = {"viewBox": f"0 0 {4 * len(heights) - 1} 10", "preserveAspectRatio": "none"}
@@ -87,11 +88,9 @@ class Bar:
     """A bar of a chart."""
 
     height: float
-    title: str
-    """What it shows, in words."""
+    title: str  # what it shows, in words
     kind: str = "plain"
-    error: float = 0.0
-    """Its standard error."""
+    error: float = 0.0  # its standard error
 
 
 def bar_chart(

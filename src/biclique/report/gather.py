@@ -48,14 +48,11 @@ class Difference:
     """How a cluster differs from the rest in one column."""
 
     column: str
-    level: str | None
-    """Of a category; ``own`` and ``rest`` are then shares of rows that have it."""
-    effect: float
-    """(mean − mean of the rest)/standard deviation within both."""
+    level: str | None  # of a category; ``own`` and ``rest`` are then shares of rows that have it
+    effect: float  # (mean − mean of the rest)/standard deviation within both
     own: float
     rest: float
-    used: bool = True
-    """Whether the clusters were made from this column too, as far as is known."""
+    used: bool = True  # whether the clusters were made from this column too, as far as is known
 
 
 @dataclass(frozen=True)
@@ -63,12 +60,9 @@ class Shown:
     """A column that the map and the table of means can show."""
 
     name: str
-    coded: Coded
-    """Of the rows that are drawn."""
-    means: FloatArray | None
-    """Of every cluster and of all rows, (k + 1,); None for a category."""
-    shares: FloatArray
-    """Of the rows of every cluster, and of all rows, in every bar or level, (k + 1, bars)."""
+    coded: Coded  # of the rows that are drawn
+    means: FloatArray | None  # of every cluster and of all rows, (k + 1,); None for a category
+    shares: FloatArray  # of the rows of every cluster, and of all rows, in every bar or level, (k + 1, bars)
 
 
 @dataclass(frozen=True)
@@ -79,23 +73,15 @@ class ReportData:
     subject: Subject
     facts: Facts
     n_columns: int
-    stability: list[float | None]
-    """Of every cluster; None if it is not known."""
-    differences: list[list[Difference]]
-    """Of every cluster, the largest first."""
-    typical: list[list[str]]
-    """Ids of typical rows of every cluster."""
-    drawn: IntArray
-    """Numbers of the rows that are drawn, ascending."""
-    ids: list[str] | None
-    """Of the drawn rows; None: their numbers."""
+    stability: list[float | None]  # of every cluster; None if it is not known
+    differences: list[list[Difference]]  # of every cluster, the largest first
+    typical: list[list[str]]  # ids of typical rows of every cluster
+    drawn: IntArray  # numbers of the rows that are drawn, ascending
+    ids: list[str] | None  # of the drawn rows; None: their numbers
     views: list[View]
-    columns: list[Shown]
-    """Those that separate the clusters most."""
-    origin: str
-    """What the clusters were made from, in words."""
-    places: IntArray
-    """Of the rows that were clustered anew, among those drawn."""
+    columns: list[Shown]  # those that separate the clusters most
+    origin: str  # what the clusters were made from, in words
+    places: IntArray  # of the rows that were clustered anew, among those drawn
     sampled: Sampled
     notes: list[str]
     command: str
@@ -131,9 +117,7 @@ def gather(
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
     if raw:
-        columns = Columns.numbered(host[:, :0] if given else host)
-        if subject.names is not None and not given:
-            columns = Columns([str(name) for name in subject.names], host, [])
+        columns = Columns.numbered(host[:, :0]) if given else Columns.numbered(host, subject.names)
         drawn_columns = columns
     else:
         columns = Columns.of(table)
@@ -143,7 +127,7 @@ def gather(
     embedded = subject.fitted.embed(rows, subject.n_jobs)
     places = thinned(labels, k, SAMPLE_ROWS, SAMPLE_LEAST, random)
     some = host[places]
-    sampled = Sampled(None, None, "X is not the matrix of the fit")
+    sampled = Sampled(reason="X is not the matrix of the fit")
     if not given or host.shape[1] == n:
         sampled = sample_again(subject, some[:, drawn[places]] if given else some, labels[places])
     progress.share(PROGRESS, 0.4)
@@ -158,10 +142,8 @@ def gather(
         fitted = {str(name) for name in known}
         made_from = {name for name in all_names if name in fitted or name.removesuffix(YEAR) in fitted}
     differences = _differences(sums, columns, facts.labels, k, made_from)
-    typical = [
-        [f"row {drawn[j]}" if names is None else names[j] for j in own]
-        for own in typical_rows(embedded, labels, k, TYPICAL)
-    ]
+    shown_names = [f"row {row}" for row in drawn] if names is None else names
+    typical = [[shown_names[j] for j in own] for own in typical_rows(embedded, labels, k, TYPICAL)]
     return ReportData(
         title or "Clusters",
         subject,
@@ -183,6 +165,7 @@ def gather(
 
 
 def check_length(length: int, n: int) -> None:
+    """Refuse a table of other rows than X."""
     if length != n:
         raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 from zlib import crc32
@@ -17,27 +18,28 @@ from biclique.report.markup import json_text, shown
 from biclique.report.places import View
 
 NAMED = 40
-"""Characters of an id or of a column's name that are kept: 20,000 ids must not fill the page."""
+"""Characters of a name that are shown where there is little room."""
 
-LEVEL = 24
-"""Characters of a level that are kept: 30 × 255 levels must not fill the page."""
+ID_LENGTHS = (200, NAMED, 20, 10)
+"""Characters of an id that are kept, the first number at which all ids fit into ``ID_BYTES``."""
 
-ID_BYTES = 500_000
-"""Bytes that all ids may take in the page."""
+LEVEL_LENGTHS = (24, 12, 6)
+"""The same for the levels of categories and ``LEVEL_BYTES``."""
 
-LEVEL_BYTES = 150_000
-"""Bytes that all levels may take in the page."""
-
-LONGEST_ID = 200
-"""Characters of an id that is kept whole."""
+ID_BYTES, LEVEL_BYTES = 500_000, 150_000
+"""Bytes that all ids, and all levels, may take in the page."""
 
 
 def map_data(data: ReportData) -> dict[str, Any]:
     """What the script draws: bytes as base64, and short texts."""
     drawn, facts = data.drawn, data.facts
     categories = [one for one in data.columns if one.means is None]
-    levels = iter(_within([str(level) for one in categories for level in one.coded.values], LEVEL, LEVEL_BYTES) or [])
+    levels = iter(
+        _within([str(level) for one in categories for level in one.coded.values], LEVEL_LENGTHS, LEVEL_BYTES) or []
+    )
     labels = facts.labels[drawn].astype("<u2")
+    # If ids are cut or spelled out, row numbers are copied in their place.
+    ids = None if data.ids is None else _within(data.ids, ID_LENGTHS, ID_BYTES)
     found: dict[str, Any] = {
         "n": len(drawn),
         "key": f"{crc32(labels.tobytes()):08x}",
@@ -50,7 +52,8 @@ def map_data(data: ReportData) -> dict[str, Any]:
         "nowhere": _packed(facts.nowhere[drawn].astype(np.uint8)),
         "sizes": facts.sizes.tolist(),
         "all": facts.n_rows,
-        **_ids(data.ids),
+        "ids": ids,
+        "exactIds": ids is not None and ids == data.ids,
         "views": [_view(view) for view in data.views],
         "columns": [
             {
@@ -65,7 +68,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
         "path": None,
         "matrix": None,
     }
-    path, similarities = data.sampled.path, data.sampled.similarities
+    path, cells, clusters = data.sampled.path, data.sampled.cells, data.sampled.clusters
     if path is not None:
         found["path"] = {
             "orders": [order_text(order) for order in path.orders],
@@ -73,9 +76,8 @@ def map_data(data: ReportData) -> dict[str, Any]:
             "places": _packed(data.places.astype("<u4")),
             "labels": [_packed(one.astype("<u2")) for one in path.labels],
         }
-    if similarities is not None:
-        cells, clusters = similarities.cells, similarities.clusters.tolist()
-        found["matrix"] = {"size": len(cells), "cells": _packed(_darkness(cells)), "clusters": clusters}
+    if cells is not None and clusters is not None:
+        found["matrix"] = {"size": len(cells), "cells": _packed(_darkness(cells)), "clusters": clusters.tolist()}
     return found
 
 
@@ -84,27 +86,13 @@ def _packed(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
-def _ids(ids: list[str] | None) -> dict[str, Any]:
-    """Ids as they are if that is short and safe to show; else cut, and row numbers are copied in their place."""
-    if ids is None:
-        return {"ids": None, "exactIds": False}
-    if _bytes_of(ids) <= ID_BYTES and all(shown(name, LONGEST_ID) == name for name in ids):
-        return {"ids": ids, "exactIds": True}
-    return {"ids": _within(ids, NAMED, ID_BYTES), "exactIds": False}
-
-
-def _within(texts: list[str], most: int, room: int) -> list[str] | None:
-    """Texts cut to ``most`` characters, or to a half or a quarter of that if they take more than ``room`` bytes."""
-    for length in (most, most // 2, most // 4):
+def _within(texts: list[str], lengths: Sequence[int], room: int) -> list[str] | None:
+    """Texts cut to the first of some lengths at which they take no more than ``room`` bytes of the page."""
+    for length in lengths:
         cut = [shown(text, length) for text in texts]
-        if _bytes_of(cut) <= room:
+        if len(json_text({"": cut}).encode("utf-8", "replace")) <= room:  # some characters take six bytes
             return cut
     return None
-
-
-def _bytes_of(texts: list[str]) -> int:
-    """In the page, where some characters take six bytes."""
-    return len(json_text({"": texts}).encode("utf-8", "replace"))
 
 
 def _view(view: View) -> dict[str, Any]:

@@ -12,21 +12,12 @@ from platform import python_version
 
 import numpy as np
 
-from biclique.report.charts import (
-    COLOURS,
-    count_chart,
-    distribution,
-    effect_bar,
-    eigenvalue_chart,
-    histogram,
-    mark,
-    share_bar,
-)
+from biclique.report.charts import count_chart, distribution, effect_bar, eigenvalue_chart, histogram, mark, share_bar
 from biclique.report.gather import Difference, ReportData, Shown
-from biclique.report.map_data import LEVEL, NAMED, map_data, order_text
+from biclique.report.map_data import LEVEL_LENGTHS, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, fill, joined, json_text, name_of, shown, table
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
-from biclique.report.sentence import first_sentence, percent, stability_text, sure_text, value_text
+from biclique.report.sentence import first_sentence, percent, stability_text, value_text
 from biclique.report.summary import summary_of
 
 MOST_CLUSTERS = 100
@@ -35,14 +26,14 @@ MOST_CLUSTERS = 100
 MOST_CELLS = 400
 """Means that are shown: columns times clusters."""
 
-LEAST_COLUMNS = 4
-"""Columns whose means are shown however many clusters there are."""
-
 SIDE_BY_SIDE = 8
 """Clusters whose means stand side by side; the means of more are wrapped."""
 
 MOST_LEVELS = 12
 """Levels of a category that have a bar of their own, the most frequent ones."""
+
+CERTAIN = 0.9999
+"""No mean probability is shown as 100 %: it is an estimate."""
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 """Their versions are shown."""
@@ -53,6 +44,8 @@ def make_page(data: ReportData) -> str:
     assets = files("biclique.report") / "assets"
     template, style, script = ((assets / name).read_text("utf-8") for name in ("page.html", "page.css", "map.js"))
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    versions = {"biclique": import_module("biclique").__version__, "Python": python_version()}
+    versions |= {name: version(name) for name in PACKAGES}
     pieces = {
         "policy": Markup(
             f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
@@ -79,8 +72,7 @@ def make_page(data: ReportData) -> str:
         "command": shown(data.command, 4000),
         "decided": _pairs(summary_of(data.subject, data.facts.sizes.tolist()).lines),
         "parameters": _pairs((name, repr(value)) for name, value in data.subject.parameters.items()),
-        "versions": f"biclique {import_module('biclique').__version__}, Python {python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
     }
     return fill(template, pieces)
 
@@ -113,10 +105,8 @@ def _section(name: str, title: str, *parts: object) -> Markup:
 
 def _about(data: ReportData) -> str:
     n, k = data.facts.n_rows, len(data.facts.sizes)
-    words = f"{n:,} rows"
-    if data.n_columns:
-        words += f" in {data.n_columns:,} {'column' if data.n_columns == 1 else 'columns'}"
-    words += "."
+    columns = f" in {data.n_columns:,} {'column' if data.n_columns == 1 else 'columns'}" if data.n_columns else ""
+    words = f"{n:,} rows{columns}."
     if len(data.drawn) < n:
         least = min(LEAST_POINTS, MOST_POINTS // k)
         words += (
@@ -142,7 +132,7 @@ def _cluster_table(data: ReportData) -> Markup:
                 element("input", type="text", class_="naming", placeholder="give it a name", disabled=True, **naming),
                 f"{facts.sizes[j]:,}",
                 element("span", share_bar(share, j), percent(share), class_="share"),
-                sure_text(float(facts.sure[j])),
+                percent(min(float(facts.sure[j]), CERTAIN)),
                 f"{int(lost[j]):,}",
                 stability_text(data.stability[j]),
             ]
@@ -155,7 +145,7 @@ def _cluster_table(data: ReportData) -> Markup:
 
 def _means(data: ReportData) -> Markup:
     kept, k = largest(data), len(data.facts.sizes)
-    columns = data.columns[: max(LEAST_COLUMNS, MOST_CELLS // (len(kept) + 1))]
+    columns = data.columns[: MOST_CELLS // (len(kept) + 1)]
     if not columns:
         return Markup("")
     names = {j: labelled(j) for j in kept} | {k: Markup("all rows")}
@@ -175,14 +165,14 @@ def _means(data: ReportData) -> Markup:
 
 def _cell(one: Shown, place: int, all_rows: bool) -> Markup:
     """The mean and the distribution of one column in one cluster, or in all rows."""
-    shares, kind = one.shares[place], "plain" if all_rows else f"c{place % COLOURS}"
+    shares, cluster = one.shares[place], None if all_rows else place
     if one.means is not None:
-        return joined([value_text(one.name, float(one.means[place])), distribution(shares, kind)])
+        return joined([value_text(one.name, float(one.means[place])), distribution(shares, cluster)])
     if not shares.any():
         return Markup("missing")
     often = np.sort(np.argsort(-one.shares[-1], kind="stable")[:MOST_LEVELS])
-    level = shown(one.coded.values[int(shares.argmax())], LEVEL)
-    return joined([element("bdi", level), f" {percent(float(shares.max()))}", distribution(shares[often], kind)])
+    level = shown(one.coded.values[int(shares.argmax())], LEVEL_LENGTHS[0])
+    return joined([element("bdi", level), f" {percent(float(shares.max()))}", distribution(shares[often], cluster)])
 
 
 def _card(cluster: int, data: ReportData) -> Markup:
@@ -273,10 +263,9 @@ def _drawn_rows(data: ReportData) -> str:
 
 
 def _similarities(data: ReportData) -> Markup:
-    found = data.sampled.similarities
-    if found is None:
+    if data.sampled.clusters is None:
         return element("p", shown(f"No picture of similarities: {data.sampled.reason}.", 600))
-    which, n_shown = _drawn_rows(data), len(np.unique(found.clusters))
+    which, n_shown = _drawn_rows(data), len(np.unique(data.sampled.clusters))
     if n_shown < len(data.facts.sizes):
         which += f", of the {n_shown} largest clusters among them"
     words = (

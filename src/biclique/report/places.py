@@ -22,8 +22,7 @@ class View:
     name: str
     axes: tuple[str, str]
     places: FloatArray  # (n, 2)
-    even: bool = True
-    """Whether both axes have one scale."""
+    even: bool = True  # whether both axes have one scale
 
 
 def views_of(rows: Rows, embedded: FloatArray, columns: Columns, *, given: bool, raw: bool) -> list[View]:
@@ -32,10 +31,9 @@ def views_of(rows: Rows, embedded: FloatArray, columns: Columns, *, given: bool,
     if given:
         return [by_similarity]
     if rows.shape[1] == 2 and not sparse.issparse(rows):
-        if len(columns.names) != 2:
-            return [View("the two columns", ("", ""), filled(rows), even=False), by_similarity]
-        places = filled(rows if raw else columns.numbers)
-        return [View("the two columns", (columns.names[0], columns.names[1]), places, even=False), by_similarity]
+        first, second = columns.names if len(columns.names) == 2 else ("", "")
+        places = columns.numbers if first and not raw else rows
+        return [View("the two columns", (first, second), filled(places), even=False), by_similarity]
     by_columns = View("by the columns (two principal components)", ("", ""), principal(rows))
     return [by_columns, by_similarity] if embedded.shape[1] < 3 else [by_similarity, by_columns]
 

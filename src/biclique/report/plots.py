@@ -81,10 +81,7 @@ def plot_eigenvalues(model: Any, *, ax: Any = None) -> Any:
     if not len(values):
         raise ParameterError("one cluster has no eigenvalues, so there is nothing to plot.")
     ax = new_axes() if ax is None else ax
-    numbers = np.arange(1, len(values) + 1)
-    ax.plot(numbers, values, marker="o", linestyle="none", color=COLOURS[0])
-    ax.vlines(numbers, 0, values, color=COLOURS[0])
-    ax.axhline(0, color="gray", linewidth=0.8)
+    ax.stem(np.arange(1, len(values) + 1), values, basefmt="gray")
     limits = (min(0, float(values.min())) - 0.02, max(1, float(values.max())) + 0.05)
     ax.set(xlabel="eigenvalue", ylabel="value", ylim=limits)
     return ax
@@ -109,11 +106,10 @@ def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
     Orders stand side by side at equal distances; clusters are lines, the largest first. The second axis has the
     agreement of an order with the next.
     """
-    n_orders, n = path.labels.shape
     k = int(path.labels.max()) + 1
-    shares = np.array([sorted(np.bincount(labels, minlength=k) / n, reverse=True) for labels in path.labels])
+    shares = np.array([sorted(np.bincount(labels, minlength=k) / len(labels), reverse=True) for labels in path.labels])
     ax = new_axes() if ax is None else ax
-    places = np.arange(n_orders)
+    places = np.arange(len(path.orders))
     for cluster in range(k):
         ax.plot(places, shares[:, cluster], **_look_of(cluster), label=f"cluster of rank {cluster + 1}")
     agreed = ax.twinx()
@@ -139,12 +135,11 @@ def plot_affinity(model: Any, X: Any, *, ax: Any = None) -> Any:
             raise DataError(f"X has shape {(len(labels), rows.shape[1])}: pass the square matrix of the fit.")
         rows = rows[:, places]
     found = sample_again(subject, rows, labels[places], path=False)
-    if found.similarities is None:
+    if found.cells is None or found.clusters is None:
         raise DataError(f"there are no similarities to plot: {found.reason}.")
     ax = new_axes() if ax is None else ax
-    image = ax.imshow(found.similarities.cells, cmap="Greys", interpolation="nearest")
-    clusters = found.similarities.clusters
-    names, starts, sizes = np.unique(clusters, return_index=True, return_counts=True)
+    image = ax.imshow(found.cells, cmap="Greys", interpolation="nearest")
+    names, starts, sizes = np.unique(found.clusters, return_index=True, return_counts=True)
     for start in starts[1:]:
         ax.axhline(start - 0.5, color=COLOURS[0], linewidth=0.6)
         ax.axvline(start - 0.5, color=COLOURS[0], linewidth=0.6)

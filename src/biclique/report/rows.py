@@ -38,14 +38,11 @@ HARD = 0.1
 class Subject:
     """What a report asks of a fitted model."""
 
-    kind: str
-    """The name of its class."""
-    parameters: Mapping[str, object]
-    """Those that are not the defaults."""
+    kind: str  # the name of its class
+    parameters: Mapping[str, object]  # those that are not the defaults
     fitted: Fitted
     n_clusters: int
-    names: Sequence[str] | None
-    """Of the columns of the fit."""
+    names: Sequence[str] | None  # of the columns of the fit
     of_rows: Callable[[Any, Callable[[Rows], Any]], list[Any]]
     """A function of every piece of X, which is read and checked as for ``predict``."""
     stability: Callable[[Rows, IntArray, int], FloatArray]
@@ -122,10 +119,9 @@ def look(subject: Subject, X: Any, sums: Sums | None) -> Facts:
         return [_look(subject, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)]
 
     found = list(chain.from_iterable(subject.of_rows(X, of_rows)))
-    labels, best, degrees = (
-        np.concatenate([getattr(one, name) for one in found]) for name in ("labels", "best", "degrees")
-    )
-    return Facts(labels, best, degrees, sum((one.mixed for one in found[1:]), found[0].mixed))
+    labels, best, degrees = zip(*((one.labels, one.best, one.degrees) for one in found), strict=True)
+    mixed = np.sum([one.mixed for one in found], axis=0)
+    return Facts(np.concatenate(labels), np.concatenate(best), np.concatenate(degrees), mixed)
 
 
 def _look(subject: Subject, rows: Rows, sums: Sums | None) -> Facts:

@@ -32,37 +32,29 @@ CELLS = 160
 
 
 @dataclass(frozen=True)
-class Similarities:
-    """K of some rows, ordered by cluster, as means over groups of rows of one cluster."""
-
-    cells: FloatArray  # (m, m)
-    clusters: IntArray  # (m,), of every group
-
-
-@dataclass(frozen=True)
 class Path:
     """The same rows clustered at several orders; clusters are numbered as the most similar ones of the model."""
 
     orders: list[float]
     labels: IntArray  # (orders, rows)
     agreement: list[float]  # with the model's labels: adjusted Rand index
-    own: int
-    """The place of the model's own order."""
+    own: int  # the place of the model's own order
 
 
 @dataclass(frozen=True)
 class Sampled:
     """What some rows gave; None with a reason in words."""
 
-    similarities: Similarities | None
-    path: Path | None
+    cells: FloatArray | None = None  # (m, m), means of K over groups of rows of one cluster, ordered by cluster
+    clusters: IntArray | None = None  # (m,), of every group
+    path: Path | None = None
     reason: str = ""
 
 
 def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool = True) -> Sampled:
     """Similarities, and for a kernel a path over orders."""
     if len(labels) < 2:
-        return Sampled(None, None, "there is only one row")
+        return Sampled(reason="there is only one row")
     settings, k = subject.fitted.settings, subject.n_clusters
     try:
         # Warnings of fits that nobody asked for by themselves are not shown.
@@ -72,13 +64,13 @@ def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool =
             means = np.zeros((cuts.gram.n, len(cells)))
             for place, members in enumerate(cells):
                 np.add.at(means[:, place], index[members], 1 / len(members))
-            similarities = Similarities(means.T @ cuts.gram.matmat(means), clusters)
+            similarities = means.T @ cuts.gram.matmat(means)
             ordered = not (settings.kernel.neighborhoods or settings.kernel.neighbors or settings.symmetric)
             if not path or not ordered or k < 2 or cuts.gram.n <= k:
-                return Sampled(similarities, None)
-            return Sampled(similarities, _path(subject, cuts, index, labels))
+                return Sampled(similarities, clusters)
+            return Sampled(similarities, clusters, _path(subject, cuts, index, labels))
     except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
-        return Sampled(None, None, f"these rows alone cannot be clustered: {error}")
+        return Sampled(reason=f"these rows alone cannot be clustered: {error}")
 
 
 def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:

@@ -10,9 +10,6 @@ from biclique.report.shown_columns import YEAR
 NAMED_PAIRS = 2
 """Pairs of clusters that the first sentence names."""
 
-CERTAIN = 0.999
-"""No probability is shown as more than this: it is an estimate."""
-
 STABLE = 0.85
 """A stability from which on Hennig calls a cluster stable."""
 
@@ -47,11 +44,6 @@ def percent(share: float) -> str:
         return "over 99.9 %"
     digits = 1 if share < 0.0095 or share > 0.9905 else 0
     return f"{100 * share:.{digits}f} %"
-
-
-def sure_text(probability: float) -> str:
-    """A mean probability: never 100 %."""
-    return percent(probability) if probability <= CERTAIN else "over 99.9 %"
 
 
 def stability_text(stability: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,14 +184,17 @@ class Columns:
             if kind == "text":
                 categories.append(Category.of(f"{start}{name}", levels_of(column)))
                 continue
+            if kind == "date":  # 2024.5 is the beginning of July 2024
+                day = column.astype("datetime64[us]").dt
+                column = day.year + (day.day_of_year - 1) / (365 + day.is_leap_year)
             names.append(f"{start}{name}{YEAR * (kind == 'date')}")
-            numbers.append(years(column.to_numpy(dtype="datetime64[us]")) if kind == "date" else numbers_of(column))
+            numbers.append(numbers_of(column))
         return cls(names, np.column_stack(numbers) if numbers else np.empty((len(frame), 0)), categories)
 
     @classmethod
-    def numbered(cls, rows: Rows) -> Columns:
-        """Columns that have no names."""
-        return cls([f"x{j}" for j in range(rows.shape[1])], rows, [])
+    def numbered(cls, rows: Rows, names: Sequence[str] | None = None) -> Columns:
+        """Columns of numbers, that may have no names."""
+        return cls([f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names)), rows, [])
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""
@@ -204,8 +208,7 @@ class Coded:
 
     codes: NDArray[np.uint8]
     values: list[float] | list[str]
-    exact: bool
-    """Whether every value is exact, and not the median of its group."""
+    exact: bool  # whether every value is exact, and not the median of its group
 
     @classmethod
     def of_numbers(cls, column: FloatArray) -> Coded:
@@ -227,11 +230,3 @@ class Coded:
     def of_category(cls, column: Category) -> Coded:
         """The levels."""
         return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)
-
-
-def years(dates: NDArray[Any]) -> FloatArray:
-    """Dates as years with a fraction: 2024.5 is the beginning of July 2024; NaN for a missing one."""
-    start = dates.astype("datetime64[Y]")
-    first, last = start.astype("datetime64[us]"), (start + 1).astype("datetime64[us]")
-    share = (dates - first) / (last - first)
-    return np.asarray(np.where(np.isnat(dates), np.nan, 1970 + start.astype(float) + share))

@@ -49,11 +49,9 @@ def summary_of(subject: Subject, sizes: list[int] | None) -> Summary:
         ("approximation", "" if chosen.error is None else str(chosen.error)),
         ("eigenvalues", f"{shown}, …" if len(values) > 8 else shown),
     )
-    rows = (
-        f"{chosen.n_rows} rows"
-        if sizes is None or sum(sizes) == chosen.n_rows
-        else f"{sum(sizes)} rows, {chosen.n_rows} distinct"
-    )
+    rows = f"{chosen.n_rows} rows"
+    if sizes is not None and sum(sizes) != chosen.n_rows:
+        rows = f"{sum(sizes)} rows, {chosen.n_rows} distinct"
     return Summary(f"{subject.kind} of {rows}", tuple((name, text) for name, text in lines if text))
 
 

@@ -31,12 +31,7 @@ class KernelCuts:
     """One K, cut at one order after the other: each starts from what the one before it found."""
 
     def __init__(
-        self,
-        settings: Settings,
-        source: RowSource,
-        vertices: Vertices,
-        orders: Sequence[float],
-        progress: Progress,
+        self, settings: Settings, source: RowSource, vertices: Vertices, orders: Sequence[float], progress: Progress
     ) -> None:
         self._settings = settings.seeded()  # labels of one order must not depend on the others
         random = check_random(self._settings.random_state)
