@@ -171,13 +171,7 @@ def _cluster_lines(clusters: Sequence[Facts], n_rows: int) -> list[str]:
         sure = "-" if share is None else f"{share:.0%}" if share < CERTAIN else ">99%"
         cells = [f"{one['label']:>7}", f"{one['rows']:>8}", f"{one['rows'] / n_rows:>7.1%}", f"{sure:>4}"]
         lines.append("  ".join([*cells, *[text.ljust(width)] * bool(width), _differences(one["set_apart_by"])]))
-    same = [
-        f"cluster {one['label']} is exactly {found['column']}: leave that column out?"
-        for one in clusters
-        for found in one["set_apart_by"]
-        if found["difference"] is None and found["above"] and "=" in found["column"]
-    ]
-    return [line.rstrip() for line in lines] + [LEGEND] * apart + same
+    return [line.rstrip() for line in lines] + [LEGEND] * apart
 
 
 def _differences(apart: Sequence[Facts]) -> str:
