@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -209,3 +213,20 @@ def test_a_scheduler_that_is_absent_or_has_no_workers(refused, folder, monkeypat
         error = refused(f"cluster rows -k 4 -o labels --dask {where}")
     assert error.startswith(f"3 --dask {where}: the scheduler has no workers, and none came in 0.5 s")
     assert not Path("labels").exists()
+
+
+@needs("distributed")
+@pytest.mark.once
+def test_ctrl_c_with_workers_is_one_line(folder, tmp_path):
+    X = np.random.default_rng(0).normal(size=(400_000, 8))
+    pd.DataFrame(X, columns=list("abcdefgh")).to_parquet("rows.parquet", row_group_size=100_000)
+    words = ["cluster", "rows.parquet", "-k", "5", "--order", "4", "--dask", "local", "--jobs", "2", "-o", "labels"]
+    command = [sys.executable, "-m", "biclique", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not Path("labels").exists() and process.poll() is None:
+        time.sleep(0.1)
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    err = process.communicate(timeout=60)[1]
+    lines = [line for line in err.splitlines() if not line.startswith("biclique: pass")]
+    assert (process.returncode, lines) == (130, ["biclique: error: interrupted; nothing was written"])

@@ -12,6 +12,8 @@ from biclique.runtime.threads import count_threads
 
 CONNECT_SECONDS = 30
 """Seconds after which a scheduler, or its workers, count as absent."""
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What workers of this machine run first: Ctrl-C reaches them too, and it is for us to end them."""
 
 
 @contextmanager
@@ -31,6 +33,7 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
                 host="127.0.0.1",
                 dashboard_address=None,
                 silence_logs=50,
+                preload=DEAF,
             )
             where = stack.enter_context(cluster)
         try:
