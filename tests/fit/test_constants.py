@@ -59,7 +59,7 @@ OF_SPEED = {
     "rows.checks": "LARGEST_VALUE LARGEST_WEIGHT MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS USUAL_WEIGHT",
     "rows.dask_rows": "FAN_IN",
     "runtime.memory": "FREE_BY_GUESS",
-    "runtime.namespace": "PIECE_ROWS",
+    "runtime.namespace": "FETCHED_BYTES PIECE_ROWS",
     "runtime.threads": "PANEL POLL_SECONDS SMALL_PRODUCT",
     "spectral.multigrid": "COARSEST DAMPED DECOMPOSED FILL HUB LEVEL_STEPS NOISE NULL_SWEEPS"
     " SHIFT SMOOTHING SPARE STRONG",

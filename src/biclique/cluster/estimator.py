@@ -125,7 +125,7 @@ class Estimator(BaseEstimator):
 
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
         lazy = hasattr(self, "_lazy_sizes")
-        found = len(self._lazy_sizes) if lazy else len(np.unique(labels[labels >= 0]))
+        found = len(self._lazy_sizes) if lazy else np.count_nonzero(np.bincount(labels[labels >= 0]))
         if found < self._asked_for:
             warn_user(
                 f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",

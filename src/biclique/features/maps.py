@@ -54,7 +54,7 @@ class FeatureMap(ABC):
     held: HeldRows | None = None
     """The landmarks, if there are any."""
     is_sparse: bool = False
-    """Whether columns are a CSR matrix on the host, wherever the rows lie."""
+    """Whether columns are a CSR matrix, or of a tensor what stands for one on its device."""
     sparse_rows: int = 2**14
     """Rows whose sparse columns are computed at once."""
     n_negative: int = 0
@@ -388,14 +388,9 @@ GROUPS = 8
 def block_starts(feature_map: FeatureMap, X: Rows) -> range:
     """Where blocks of rows begin: by the sizes alone, never by the number of threads."""
     if feature_map.is_sparse:
-        return range(0, X.shape[0], feature_map.sparse_rows if on_host(X) else DEVICE_ENTRIES // 64)
+        return range(0, X.shape[0], feature_map.sparse_rows * (1 if on_host(X) else 64))
     entries = BLOCK_ENTRIES if on_host(X) else DEVICE_ENTRIES
     return range(0, X.shape[0], max(entries // feature_map.size, LEAST_ROWS))
-
-
-def _stays(feature_map: FeatureMap, X: Rows) -> bool:
-    """Whether columns of these rows are on the host."""
-    return feature_map.is_sparse or on_host(X)
 
 
 def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
@@ -403,12 +398,12 @@ def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
 
     It may have large entries whose products cancel: float32 would not do, even if columns have no more digits.
     """
-    return float64(values) if _stays(feature_map, X) else as_dtype(moved(values, X), feature_map.dtype)
+    return float64(values) if on_host(X) else as_dtype(moved(values, X), feature_map.dtype)
 
 
 def _precise(columns: FloatArray) -> FloatArray:
     """Columns as they are multiplied: dense ones in float64 on the host."""
-    return columns if sparse.issparse(columns) or not on_host(columns) else float64(columns)
+    return float64(columns) if isinstance(columns, np.ndarray) else columns
 
 
 def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
@@ -453,11 +448,11 @@ def weighted_gram(
     only some of them. The product of a block of many rows is in the map's precision. L rows of it round by eps √L as a
     share of themselves, and the errors of n/L blocks average out: eps L/√n of their sum, which is near eps. This is a
     share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
-    the host, wherever the rows lie. Those of sparse columns are a CSR matrix, and have no centre.
+    the host, wherever the rows lie. Those of sparse columns have no centre: they are a CSR matrix, or stay on a device.
     """
     p, dtype = feature_map.size, feature_map.dtype
     start: Callable[[], Any] = partial(full, (p, p), 0.0, X)
-    if feature_map.is_sparse:
+    if feature_map.is_sparse and on_host(X):
         start = partial(sparse.csr_array, (p, p))
     middle = None if centre is None or feature_map.is_sparse else as_dtype(moved(centre, X), dtype)
     precise = p <= PRECISE_SIZE or (n_rows or X.shape[0]) < PRECISE_ROWS
@@ -467,6 +462,8 @@ def weighted_gram(
         if sparse.issparse(columns):
             columns = sparse.dia_array((roots[None, :], [0]), shape=(len(roots),) * 2) @ columns
             return total + columns.T @ columns
+        if feature_map.is_sparse:
+            return total + columns.gram(roots)
         if middle is not None:
             columns -= middle
         columns *= as_dtype(roots[:, None], dtype)
@@ -521,7 +518,7 @@ def map_rows(
     """
     Q = _factor(Q, feature_map, X)
     if sizes is not None:
-        sizes = as_dtype(sizes if _stays(feature_map, X) else moved(sizes, X), feature_map.dtype)
+        sizes = as_dtype(moved(sizes, X), feature_map.dtype)
 
     def work(place: slice) -> Result:
         columns = feature_map.columns(X[place])

@@ -21,15 +21,13 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.features.device_neighborhoods import DeviceSearch, Incidence, Tensor, nearest_landmark
 from biclique.features.maps import FeatureMap
 from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import squared_norms
 from biclique.neighbors.index import NeighborIndex, nearest_row
-from biclique.neighbors.pairs import unit_scale
 from biclique.runtime.namespace import (
-    as_dtype,
     float64,
-    full_float32,
     moved,
     namespace,
     on_host,
@@ -100,17 +98,24 @@ class NeighborhoodMap(FeatureMap):
         self._entries: FloatArray = np.sqrt(self.edge_weights)
 
     def columns(self, X: Rows) -> Any:
-        """φ(x) of every row, a CSR matrix (m, p) on the host."""
+        """φ(x) of every row, (m, p): a CSR matrix, or of a tensor what stands for one on its device."""
         return self.columns_of(self.landmark_numbers(X))
 
     def columns_of(self, numbers: IntArray) -> Any:
         """φ of rows whose landmarks are known by their numbers."""
+        if not on_host(numbers):
+            return Incidence(numbers, moved(self._entries, numbers))
         member = numbers < self.size
         near, ends = numbers[member].astype(np.int32), np.append(0, np.cumsum(member.sum(axis=1)))
         return sparse.csr_array((self._entries[near], near, ends), shape=(len(numbers), self.size))
 
     def landmark_numbers(self, X: Rows) -> IntArray:
-        """Numbers of the landmarks in N(x), ascending, (m, c); p stands behind those of a row that has fewer than c."""
+        """Numbers of the landmarks in N(x), ascending, (m, c); p stands behind those of a row that has fewer than c.
+
+        Those of a tensor are on its device.
+        """
+        if not on_host(X):
+            return self._numbers_on_device(X)  # type: ignore[no-any-return]
         near, member = self.members(X)
         numbers: IntArray = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
         return numbers[:, : int(member.sum(axis=1).max(initial=0))]
@@ -132,8 +137,6 @@ class NeighborhoodMap(FeatureMap):
         r = self.n_neighbors
         if isinstance(self.metric, Gower):
             return np.zeros((X.shape[0], r), dtype=np.intp), np.zeros(X.shape[0], dtype=bool)
-        if not on_host(X):
-            return self._nearest_set_on_device(X, r)
         return self._searched().nearest_set(self._rows(X), r, TIE, self._rounding(X))
 
     def _members_by_distance(self, X: Rows) -> tuple[IntArray, np.ndarray]:
@@ -177,7 +180,7 @@ class NeighborhoodMap(FeatureMap):
         count = min(self.n_neighbors + 1, self.size)
         if isinstance(self.metric, Gower):
             return self._nearest(self.landmarks, count)[0][:, -1]
-        return self._searched().query(None, count)[0][:, -1]
+        return NeighborIndex(self.landmarks, search="exact").query(None, count)[0][:, -1]
 
     def _nearest(self, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
         """Distances, ascending, and numbers of the nearest landmarks, by (distance, number), (m, count)."""
@@ -193,25 +196,24 @@ class NeighborhoodMap(FeatureMap):
             self._index = NeighborIndex(self.landmarks, search="exact", n_jobs=1)
         return self._index
 
-    def _nearest_set_on_device(self, X: Rows, r: int) -> tuple[IntArray, np.ndarray]:
-        """The same for a tensor, by bounds in float32 as those of ``neighbors/pairs.py``."""
-        if r == self.size:
-            return np.tile(np.arange(r), (X.shape[0], 1)), np.ones(X.shape[0], dtype=bool)
+    def _numbers_on_device(self, X: Tensor) -> Tensor:
         torch = namespace(X)
-        Z = np.asarray(self.landmarks, dtype=np.float64)
-        offset = Z.mean(axis=0)
-        scale = unit_scale(Z, offset)
-        given = unit_rows(float64(X)) if self.metric == "cosine" else float64(X)
-        rows, landmarks = (given - moved(offset, X)) * scale, moved((Z - offset) * scale, X)
-        slack = 4 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(Z.shape[1]))
-        own, squares = (as_dtype((1 - slack) * (one * one).sum(1), np.float32) for one in (rows, landmarks))
-        with full_float32(torch):
-            inner = as_dtype(rows, np.float32) @ as_dtype(landmarks, np.float32).T
-        low, near = torch.topk(squares + own[:, None] - 2 * inner, r + 1, dim=1, largest=False)
-        low = torch.clip(float64(low), 0.0, None)
-        high = (low + 8 * slack * float64(own)[:, None]) / (1 - 4 * slack)
-        apart = torch.sqrt(low[:, r]) - torch.sqrt(high[:, r - 1]) * (1 + TIE)
-        return to_host(near[:, :r]), to_host(apart > self._rounding(X) * scale)
+        n, r = X.shape[0], self.n_neighbors
+        near = torch.arange(r, dtype=torch.int32, device=X.device).repeat(n, 1)
+        certain = torch.ones(n, dtype=torch.bool, device=X.device)
+        search = DeviceSearch(np.asarray(self.landmarks), X)
+        for top in range(0, n if r < self.size else 0, search.step):
+            place = slice(top, top + search.step)
+            rows = unit_rows(float64(X[place])) if self.metric == "cosine" else X[place]
+            found, certain[place] = search.nearest_set(rows, r, TIE, self._rounding(X))
+            near[place] = torch.sort(found, dim=1).values
+        unsure = torch.nonzero(~certain)[:, 0]
+        if len(unsure):
+            known, own = self._members_by_distance(to_host(X[unsure]))
+            filled = np.sort(np.where(own, known, self.size), axis=1)[:, : int(own.sum(axis=1).max())]
+            near = torch.nn.functional.pad(near, (0, filled.shape[1] - r), value=self.size)
+            near[unsure] = moved(filled.astype(np.int32), X)
+        return near
 
 
 def edge_weights(radii: FloatArray) -> FloatArray:
@@ -251,8 +253,12 @@ def choose_landmarks(
     *,
     are_rows: bool = False,
     n_jobs: int | None = None,
+    like: Tensor | None = None,
 ) -> Rows:
-    """At most so many landmarks for distinct rows: all of them, or centres of them, or some of them (``are_rows``)."""
+    """At most so many landmarks for distinct rows: all of them, or centres of them, or some of them (``are_rows``).
+
+    With a tensor ``like``, centres are searched on its device, and are the same.
+    """
     n = rows.shape[0]
     if n <= most:
         return rows
@@ -260,7 +266,10 @@ def choose_landmarks(
     if are_rows:
         return landmarks
     for _ in range(LLOYD_STEPS):
-        nearest = nearest_row(None, rows, landmarks, n_jobs)
+        if like is None or len(landmarks) < 2:
+            nearest = nearest_row(None, rows, landmarks, n_jobs)
+        else:
+            nearest = nearest_landmark(np.asarray(rows), np.asarray(landmarks), like)
         of_centres = sparse.csr_array((weights, (nearest, np.arange(n))), shape=(len(landmarks), n))
         volume = np.bincount(nearest, weights, len(landmarks))
         filled = volume > 0

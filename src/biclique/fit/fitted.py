@@ -104,8 +104,13 @@ class Fitted:
 
     def embed_new(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
         """The embedding of new rows, and which of them are like any training row."""
+        rows, seen = self._embed_there(X, n_jobs)
+        return to_host(rows), seen
+
+    def _embed_there(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
+        """The same on the device of the rows."""
         rows, seen = self.points.embed_seen(X, n_jobs)
-        return padded(to_host(rows), self.settings.n_columns), seen
+        return padded(rows, self.settings.n_columns), seen
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         """The labels of any rows; a row that is like no training row takes the label of its nearest."""
@@ -124,7 +129,7 @@ class Fitted:
             raise ValueError("no labels have been assigned")
 
         def scaled() -> tuple[FloatArray, np.ndarray]:
-            rows, seen = embedded or self.embed_new(X, n_jobs)
+            rows, seen = embedded or self._embed_there(X, n_jobs)
             return self.points.scaled(rows, self.settings.scales_rows), seen
 
         found, seen = self.rule.of_new(NewRows(lambda: self.points.cross(X, n_jobs), scaled))

@@ -303,9 +303,9 @@ def _second_pass(
 
         def weigh(columns: FloatArray, place: slice) -> FloatArray:
             """√(w/S) of rows, from their columns."""
-            xp = namespace(columns)
-            w = moved(float64(block.weights[place]), columns)
-            coefficients = moved(as_dtype(trivial, light.dtype), columns)
+            xp = namespace(block.rows)
+            w = moved(float64(block.weights[place]), block.rows)
+            coefficients = moved(as_dtype(trivial, light.dtype), block.rows)
             degrees, sizes = float64(columns @ coefficients), absolute_product(columns, abs(coefficients))
             shrunken = shrunken_degrees(degrees, mean_degree, order)
             seen = shrunken > least_degree(sizes, light.dtype, noise, mean_degree)

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FeatureMap, block_starts, sum_blocks
 from biclique.features.neighborhoods import (
@@ -43,12 +44,12 @@ from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Found, Pool, RowSource, Sum, Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import PIECE_ROWS, float64, on_host, rows_on_host
+from biclique.runtime.namespace import PIECE_ROWS, float64, moved, namespace, on_host, rows_on_host, to_host
 from biclique.runtime.threads import one_thread, run_panels
 from biclique.spectral.components import parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
-from biclique.spectral.solver import EigenResult, top_eigenpairs, warn_unless_converged
+from biclique.spectral.solver import EigenResult, solves_directly, top_eigenpairs, warn_unless_converged
 
 TOLERANCE = 1e-5
 """Residuals of eigenpairs, as a share of the eigengap, unless ``eigen_tol`` is given."""
@@ -58,22 +59,25 @@ BYTES_PER_ROW = 400
 
 
 class KeptMap(FeatureMap):
-    """φ(x) of rows that are φ(x) already: those of rows in memory are found once."""
+    """φ(x) of rows that are φ(x) already, or the numbers of their landmarks: these are found once."""
 
     exact = is_sparse = True
     sparse_rows = 2**16
 
-    def __init__(self, size: int) -> None:
-        self.size, self.dtype = size, np.dtype(np.float64)
+    def __init__(self, of_rows: NeighborhoodMap) -> None:
+        self.of_rows, self.size, self.dtype = of_rows, of_rows.size, of_rows.dtype
 
     def columns(self, X: Rows) -> Any:
-        return X
+        return X if sparse.issparse(X) else self.of_rows.columns_of(X)
 
 
 class KeptRows(ArrayRows):
-    """φ(x) of all rows: threads work on one block if rows are summed, and on many if every row gets something."""
+    """φ(x) of all rows: threads work on one block if rows are summed, and on many if every row gets something.
 
-    def __init__(self, phi: sparse.csr_array, weights: FloatArray, n_jobs: int | None) -> None:
+    A device works on one block in any case.
+    """
+
+    def __init__(self, phi: Rows, weights: FloatArray, n_jobs: int | None) -> None:
         super().__init__(phi, weights)
         self.n_jobs = n_jobs
 
@@ -83,23 +87,14 @@ class KeptRows(ArrayRows):
 
     def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
         progress.say(f"pass over the rows for the {what}")
+        if not on_host(self.X):
+            return [function(Block(self.X, self.weights))]
 
         def of_piece(place: slice) -> Found:
             with one_thread():
                 return function(Block(self.X[place], self.weights[place], place.start))
 
         return run_panels(of_piece, self.n_rows, PIECE_ROWS, n_jobs=self.n_jobs)
-
-
-class KnownMap(KeptMap):
-    """φ(x) of rows that are the numbers of their landmarks: those of Dask's rows are found once."""
-
-    def __init__(self, found: NeighborhoodMap) -> None:
-        super().__init__(found.size)
-        self.found = found
-
-    def columns(self, X: Rows) -> Any:
-        return self.found.columns_of(np.asarray(X))
 
 
 @dataclass
@@ -155,7 +150,8 @@ def map_neighborhoods(
     pool, numbers = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
-    found = choose_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)))
+    like = None if source.device is None else place_rows(pool.rows, source.device)
+    found = choose_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)), like)
     graph = connected(found, source, settings.n_groups, n_jobs, progress)
     chosen = Chosen(
         *OF_NEIGHBORHOODS,
@@ -174,7 +170,8 @@ def map_neighborhoods(
         return SmallPairs(pairs.values, pairs.vectors, pairs.residuals, informative)
 
     order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
-    pool_rows = graph.map.landmark_numbers(pool.rows) if numbers is None else graph.rows.held[numbers]
+    kept = graph.rows.held if numbers is not None else None
+    pool_rows = graph.map.landmark_numbers(pool.rows) if kept is None else kept[moved(numbers, kept)]
     return Mapped(chosen, graph.map, pool, pool_rows, graph.rows, graph.columns, graph.first, (order,), solve=solve)
 
 
@@ -213,7 +210,7 @@ def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArra
 
 
 def choose_map(
-    settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState
+    settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState, like: Any = None
 ) -> NeighborhoodMap:
     """The neighbourhoods of landmarks: all rows of the pool, their centres, or, if these have no meaning, some rows."""
     metric: str | Gower = settings.kernel.metric
@@ -221,7 +218,7 @@ def choose_map(
         metric = settings.kernel.gower(columns)
     are_rows = metric != "euclidean" or sparse.issparse(pool.rows)
     landmarks = choose_landmarks(
-        pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows, n_jobs=settings.n_jobs
+        pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows, n_jobs=settings.n_jobs, like=like
     )
     alone = landmarks.shape[0] <= settings.n_groups  # every landmark is a cluster
     return NeighborhoodMap(landmarks, 1 if alone else settings.n_neighbors or NEIGHBORS, metric)
@@ -244,21 +241,22 @@ def connected(
 def keep_columns(
     found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress
 ) -> tuple[RowSource, FeatureMap]:
-    """φ of all rows, found once: of rows in memory as rows of a CSR matrix, of Dask's as numbers of landmarks.
+    """φ of all rows, found once: of rows in memory a CSR matrix, of others and on a device numbers of landmarks.
 
-    Such numbers take some 14 bytes a row, where the chunk is.
+    Such numbers of Dask's rows take some 14 bytes a row, where the chunk is.
     """
     if not source.in_memory:
         dtype = np.min_scalar_type(found.size)
         kept = source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
-        return kept, KnownMap(found)
+        return kept, KeptMap(found)
     X, _ = source.placed()
+    weights = np.ones(X.shape[0]) if source.weights is None else source.weights
+    if not on_host(X):
+        return KeptRows(found.landmark_numbers(X), moved(float64(weights), X), 1), KeptMap(found)
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
     step = block_starts(found, X).step
-    jobs = n_jobs if on_host(X) else 1
-    blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=jobs, tick=tick)
-    weights = np.ones(X.shape[0]) if source.weights is None else source.weights
-    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, n_jobs), KeptMap(found.size)
+    blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=n_jobs, tick=tick)
+    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, n_jobs), KeptMap(found)
 
 
 # Passes
@@ -266,6 +264,11 @@ def keep_columns(
 
 def _first_pass(columns: FeatureMap, n_jobs: int | None) -> Callable[[Block], FirstPass]:
     def of_block(block: Block) -> FirstPass:
+        if not on_host(block.rows):
+            phi: Any = columns.columns(block.rows)
+            w = moved(float64(block.weights), block.rows)
+            return FirstPass(to_host(phi.sums(w)), float(w.sum()), len(w), joined_components(phi.links()))
+
         def add(total: FirstPass, phi: sparse.csr_array, place: slice) -> FirstPass:
             w = float64(block.weights[place])
             counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
@@ -302,19 +305,27 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
 class _Deflated:
     """(I − uuᵀ) G (I − uuᵀ) for a unit vector u."""
 
-    def __init__(self, G: sparse.csr_array, unit: FloatArray) -> None:
+    def __init__(self, G: Any, unit: FloatArray) -> None:
         self.G, self.like, self.shape = G, unit, G.shape
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        product = self.G @ (V - np.outer(self.like, self.like @ V))
-        return np.asarray(product - np.outer(self.like, self.like @ product))
+        product = self.G @ (V - self.like[:, None] * (self.like @ V))
+        return product - self.like[:, None] * (self.like @ product)  # type: ignore[no-any-return]
 
 
-def pairs_beside(G: sparse.csr_array, s: FloatArray, parts: IntArray, order: float, k: int, tol: float) -> EigenResult:
+def pairs_beside(G: Any, s: FloatArray, parts: IntArray, order: float, k: int, tol: float) -> EigenResult:
     """The leading eigenpairs of G beside s: at orders above 2, parts have no eigenvectors of their own."""
+    unit = s / np.linalg.norm(s)
+    if not on_host(G):
+        if k > 0 and (order > 2 or parts.max() == 0) and not solves_directly(len(s), k):
+            there = moved(unit, G)
+            found = top_eigenpairs(_Deflated(G, there), k, tol=tol, deflate=there, random_state=0)
+            if found.converged:
+                return replace(found, vectors=to_host(found.vectors), images=to_host(found.images), space=None)
+        first, second = to_host(namespace(G).nonzero(G)).T
+        G = sparse.csr_array((to_host(G[moved(first, G), moved(second, G)]), (first, second)), shape=G.shape)
     if order == 2:
         return landmark_pairs(G, s, parts, k, tol)
-    unit = s / np.linalg.norm(s)
     return top_eigenpairs(_Deflated(G, unit), k, tol=tol, deflate=unit, random_state=0)
 
 

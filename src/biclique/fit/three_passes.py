@@ -177,11 +177,13 @@ def _third_pass(
         return Training(n_distinct, embedding, labels, sizes=tuple(sizes[sizes > 0].tolist()))
 
     def of_block(block: Block) -> tuple[FloatArray, IntArray | None]:
-        found = own.embed_new(block.rows, n_jobs)
-        return found[0], None if assignment is None else own.labels_of_new(block.rows, n_jobs, found)
+        rows, seen = own.points.embed_seen(block.rows, n_jobs)
+        rows = padded(rows, settings.n_columns)  # labels of tensors are found on their device
+        labels = None if assignment is None else own.labels_of_new(block.rows, n_jobs, (rows, seen))
+        return to_host(rows), labels
 
     embedded, found = zip(*mapped.rows.map(of_block, "labels", progress), strict=True)
-    embedding = np.concatenate(embedded)
+    embedding = embedded[0] if len(embedded) == 1 else np.concatenate(embedded)
     if assignment is None:
         return Training(n_distinct, embedding)
     used = replace(assignment, labels=np.concatenate(found)).contiguous()

@@ -1,0 +1,191 @@
+"""Neighbourhoods on a device of PyTorch: the search for landmarks, and φ of rows as numbers of landmarks.
+
+Nothing of n × p is kept, and no sum depends on the order in which threads of a device finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil, log2
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray
+from biclique.neighbors.index import nearest_row
+from biclique.neighbors.pairs import FAN, SPARE, unit_scale
+from biclique.runtime.namespace import as_dtype, float64, full_float32, moved, namespace, scalars, to_host
+
+Tensor: TypeAlias = Any
+"""One of PyTorch, which is not imported."""
+
+PRODUCT_ENTRIES = 2**28
+"""Bounds that a device computes at once: 1 GiB in float32."""
+
+KEYS = 2**26
+"""Keys of sums that are in memory at once: 1 GiB, with their values."""
+
+DIGITS = 40
+"""Bits of the smallest value that count in a sum."""
+
+FAR = 1e38
+"""A bound that no row has, for whole groups of a tournament."""
+
+
+class DeviceSearch:
+    """The nearest landmarks of rows on a device: bounds in float32 and a tournament, as in ``neighbors/pairs.py``."""
+
+    def __init__(self, landmarks: FloatArray, like: Tensor) -> None:
+        torch = namespace(like)
+        Z = np.asarray(landmarks, dtype=np.float64)
+        self.p = len(Z)
+        self.offset = Z.mean(axis=0)
+        self.scale = unit_scale(Z, self.offset)
+        self.slack = 4 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(Z.shape[1]))
+        rows = (Z - self.offset) * self.scale
+        left = np.zeros((-(-self.p // FAN**2) * FAN**2, Z.shape[1] + 2))
+        left[:, -1] = FAR
+        left[: self.p] = np.column_stack([-2 * rows, np.ones(self.p), (1 - self.slack) * (rows * rows).sum(axis=1)])
+        self._landmarks, self._left = moved(rows, like), as_dtype(moved(left, like), np.float32)
+        self._offset, self.torch = moved(self.offset, like), torch
+
+    @property
+    def step(self) -> int:
+        """Rows that are searched at once."""
+        return max(PRODUCT_ENTRIES // len(self._left), 1)
+
+    def nearest_set(self, X: Tensor, r: int, tie: float, rounding: float) -> tuple[Tensor, Tensor]:
+        """The r < p nearest landmarks of rows, (m, r), and for which rows it is certain that no other is as near.
+
+        Rows that float32 leaves in doubt are measured in float64.
+        """
+        torch = self.torch
+        rows = (float64(X) - self._offset) * self.scale
+        own = (rows * rows).sum(1)
+        rounding *= self.scale
+        low, near = self._bounds(rows, own, r + 1)
+        high = (low[:, r - 1] + 8 * self.slack * own) / (1 - 4 * self.slack)
+        certain = torch.sqrt(low[:, r]) > torch.sqrt(high) * (1 + tie) + rounding
+        near = near[:, :r].contiguous()
+        doubt = torch.nonzero(~certain)[:, 0]
+        if len(doubt):
+            rows = rows[doubt]
+            low, some = self._bounds(rows, own[doubt], min(r + 1 + SPARE, self.p))
+            apart = rows[:, None, :] - self._landmarks[some]
+            gap, order = torch.sort((apart * apart).sum(2), dim=1)
+            gap, near[doubt] = torch.sqrt(gap), torch.gather(some, 1, order)[:, :r]
+            others = gap[:, r] if low.shape[1] == self.p else torch.minimum(gap[:, r], torch.sqrt(low[:, -1]))
+            certain[doubt] = others > gap[:, r - 1] * (1 + tie) + rounding
+        return near, certain
+
+    def _bounds(self, rows: Tensor, own: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The smallest lower bounds of squared distances, ascending, and their landmarks, (m, count)."""
+        torch = self.torch
+        right = torch.cat([rows, (1 - self.slack) * own[:, None], torch.ones_like(own)[:, None]], dim=1)
+        with full_float32(torch):
+            low, near = smallest(self._left @ as_dtype(right, np.float32).T, count)
+        return torch.clip(float64(low), 0.0, None), near
+
+
+def nearest_landmark(rows: FloatArray, landmarks: FloatArray, like: Tensor) -> IntArray:
+    """The number of the nearest landmark of every row, (m,), found on a device but for ties."""
+    search, there = DeviceSearch(landmarks, like), moved(rows, like)
+    found = [
+        search.nearest_set(there[top : top + search.step], 1, 0.0, 0.0) for top in range(0, len(there), search.step)
+    ]
+    near, certain = (to_host(search.torch.cat(parts)) for parts in zip(*found, strict=True))
+    near, tied = near[:, 0], np.flatnonzero(~certain)
+    if len(tied):
+        near[tied] = nearest_row(None, rows[tied], landmarks, 1)
+    return near
+
+
+def smallest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The ``count`` smallest values of every column, ascending, and their rows, (n_columns, count) each."""
+    torch = namespace(values)
+    levels = [values]
+    while len(levels[-1]) > FAN * count and len(levels[-1]) % FAN == 0:
+        levels.append(levels[-1].view(FAN, -1, values.shape[1]).amin(0))
+    low, places = torch.topk(levels[-1].T.contiguous(), count, dim=1, largest=False)
+    columns = torch.arange(values.shape[1], device=values.device)[:, None]
+    for level, minima in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        groups = len(minima) * torch.arange(FAN, device=values.device)
+        members = (places[:, None, :] + groups[:, None]).flatten(1)
+        low, found = torch.topk(level.view(-1)[members * level.shape[1] + columns], count, dim=1, largest=False)
+        places = torch.gather(members, 1, found)
+    return low, places
+
+
+class Incidence:
+    """φ(x) of rows on a device: numbers of landmarks, (m, c), ascending, p if a row has fewer than c."""
+
+    def __init__(self, near: Tensor, entries: Tensor) -> None:
+        self.torch = namespace(near)
+        self.near, self.entries = near.to(self.torch.int32), entries
+
+    def __abs__(self) -> Incidence:
+        return self  # entries are positive
+
+    def __matmul__(self, V: Tensor) -> Tensor:
+        torch = self.torch
+        table = self.entries[:, None] * (V[:, None] if V.ndim == 1 else V)
+        table = torch.cat([table, torch.zeros_like(table[:1])])
+        found = torch.nn.functional.embedding_bag(self.near, table, mode="sum")
+        return found[:, 0] if V.ndim == 1 else found
+
+    def sums(self, w: Tensor) -> Tensor:
+        """Φᵀw, (p,)."""
+        return self.entries * self._added(w, len(self.entries) + 1, 1, lambda near: near)[:-1]
+
+    def gram(self, roots: Tensor) -> Tensor:
+        """Φᵀ diag(roots²) Φ, (p, p): every row adds to the pairs of its landmarks."""
+        p, c = len(self.entries), self.near.shape[1]
+        first, second = self.torch.triu_indices(c, c, device=self.near.device)
+
+        def pairs(near: Tensor) -> Tensor:
+            keys = near[:, first] * (p + 1) + near[:, second]
+            return keys if (p + 1) ** 2 >= 2**31 else keys.to(self.torch.int32)
+
+        upper = self._added(roots**2, (p + 1) ** 2, (c + 1) / 2, pairs).view(p + 1, p + 1)[:p, :p]
+        return self.entries[:, None] * (upper + self.torch.triu(upper, 1).T) * self.entries
+
+    def _added(self, values: Tensor, size: int, share: float, keys_of: Callable[[Tensor], Tensor]) -> Tensor:
+        """Σ of the positive values of rows by key, (size,); a row has ``share`` keys for each of its landmarks.
+
+        Values are added as whole numbers of one or more units, the next one 2⁻ᵇ of the last. That has no rounding, so
+        that threads may add in any order. Of the smallest value ``DIGITS`` bits count.
+        """
+        torch, n = self.torch, len(values)
+        largest, least = scalars(values.max(), torch.where(values > 0, values, values.max()).min())
+        if not largest > 0:
+            return torch.zeros(size, dtype=torch.float64, device=values.device)
+        bits = 62 - ceil(log2(n + 1))
+        unit = 2.0 ** (bits - ceil(log2(largest)))
+        parts = ceil((DIGITS + log2(largest / least)) / bits)
+        totals = torch.zeros((parts, size), dtype=torch.int64, device=values.device)
+        for near, some in self._pieces(values, share):
+            keys, order = torch.sort(keys_of(near).flatten())  # threads that add to one place wait for each other
+            ends = torch.nonzero(torch.diff(keys, append=keys[-1:] + 1))[:, 0]
+            rows, rest = order // (len(keys) // len(near)), some * unit
+            for total in totals:
+                whole = torch.floor(rest)
+                through = torch.cumsum(whole.to(torch.int64)[rows], 0)[ends]
+                total[keys[ends]] += torch.diff(through, prepend=through[:1] * 0)
+                rest = (rest - whole) * 2.0**bits
+        return sum(float64(total) * (2.0 ** (-bits * j) / unit) for j, total in enumerate(totals))
+
+    def links(self) -> sparse.csr_array:
+        """Which landmarks some row has together, as far as it takes to tell which are connected, (p, p)."""
+        torch, p = self.torch, len(self.entries)
+        found = torch.zeros((p + 1) ** 2, dtype=torch.bool, device=self.near.device)
+        for near, _ in self._pieces(self.near[:, 0], 1):
+            found[(near[:, :1] * (p + 1) + near).flatten()] = True
+        first, second = to_host(torch.nonzero(found.view(p + 1, p + 1)[:p, :p])).T
+        return sparse.csr_array((np.ones(len(first)), (first, second)), shape=(p, p))
+
+    def _pieces(self, values: Tensor, share: float) -> Iterator[tuple[Tensor, Tensor]]:
+        """Numbers of landmarks of some rows, and their values."""
+        step = max(int(KEYS / (share * self.near.shape[1])), 1)
+        for top in range(0, len(self.near), step):
+            yield self.near[top : top + step].to(self.torch.int64), values[top : top + step]

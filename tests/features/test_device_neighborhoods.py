@@ -1,0 +1,104 @@
+"""Neighbourhoods on a device, here PyTorch's CPU, against the definition and against the host."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from biclique.features.neighborhoods import NeighborhoodMap, joined_components
+from biclique.kernels import Gower
+from biclique.neighbors.index import nearest_row
+from tests import oracles
+
+torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
+
+from biclique.features import device_neighborhoods  # noqa: E402
+from biclique.features.device_neighborhoods import DeviceSearch, nearest_landmark, smallest  # noqa: E402
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+RANDOM = np.random.default_rng(0)
+GRID = np.stack(np.meshgrid(*[np.arange(4.0)] * 3), axis=-1).reshape(-1, 3)
+DATA = {
+    "normal": (RANDOM.normal(size=(300, 3)), RANDOM.normal(size=(90, 3))),
+    "many": (RANDOM.normal(size=(200, 5)), RANDOM.normal(size=(1500, 5))),
+    "grid": (GRID, GRID),
+    "far groups": (np.repeat(1e5 * GRID[:3], 20, axis=0) + 1e-4 * RANDOM.normal(size=(60, 3)),) * 2,
+    "tenths in float32": ((GRID / 10).astype(np.float32), (GRID / 10).astype(np.float32)),
+    "few": (RANDOM.normal(size=(9, 2)), RANDOM.normal(size=(4, 2))),
+}
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return request.param
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("r", [1, 2, 7])
+def test_members_are_those_of_the_definition(name, r, device, monkeypatch):
+    X, Z = DATA[name]
+    monkeypatch.setattr(device_neighborhoods, "PRODUCT_ENTRIES", 5000)  # several blocks
+    own = NeighborhoodMap(Z, r)
+    found = own.landmark_numbers(torch.tensor(X, device=device)).cpu().numpy()
+    assert (np.diff(found, axis=1)[found[:, 1:] < own.size] > 0).all()
+    sets = [set(row[row < own.size].tolist()) for row in found]
+    assert sets == [set(np.flatnonzero(row).tolist()) for row in own.columns(X).toarray()]
+    if name not in ("tenths in float32", "far groups"):
+        assert sets == oracles.neighborhood_members(X, Z, own.n_neighbors)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_what_is_certain_is_so(name, device):
+    X, Z = (given.astype(float) for given in DATA[name])
+    near, certain = DeviceSearch(Z, torch.tensor(X, device=device)).nearest_set(
+        torch.tensor(X, device=device), 3, 1e-9, 0
+    )
+    gaps = cdist(X, Z)
+    for i in np.flatnonzero(certain.cpu().numpy()):
+        own = np.isin(np.arange(len(Z)), near[i].cpu().numpy())
+        assert own.sum() == 3
+        assert gaps[i, ~own].min(initial=np.inf) > gaps[i, own].max() * (1 + 1e-9)
+    if name in ("normal", "many", "few"):
+        assert certain.all()
+    tensor = torch.zeros(1, device=device)
+    np.testing.assert_array_equal(nearest_landmark(X, Z, tensor), nearest_row(None, X, Z, 1))
+
+
+@pytest.mark.parametrize(("n", "count"), [(64, 1), (64, 64), (512, 3), (4096, 8), (4160, 100)])
+def test_a_tournament_finds_the_smallest(n, count, device):
+    values = torch.randn((n, 50), device=device)
+    low, places = smallest(values, count)
+    truth = torch.sort(values, dim=0).values[:count].T
+    assert torch.equal(low, truth)
+    assert torch.equal(torch.gather(values.T, 1, places), truth)
+
+
+@pytest.mark.parametrize("name", ["normal", "grid"])
+@pytest.mark.parametrize("spread", [1.0, 1e30])
+def test_sums_and_products_are_those_of_the_host(name, spread, device, monkeypatch):
+    """Sums of weights over many orders of magnitude keep twelve digits of every one."""
+    monkeypatch.setattr(device_neighborhoods, "KEYS", 1000)  # several blocks
+    X, Z = DATA[name]
+    own = NeighborhoodMap(Z, 5)
+    here, there = own.columns(X), own.columns(torch.tensor(X, device=device))
+    near = X[:, 0] > np.median(X[:, 0])
+    w = np.random.default_rng(1).uniform(1, 2, len(X)) * np.where(near, 1.0, 1 / spread)
+    V = np.random.default_rng(2).normal(size=(own.size, 3))
+    at = [torch.tensor(array, device=device) for array in (w, np.sqrt(w), V)]
+    np.testing.assert_allclose(there.sums(at[0]).cpu(), here.T @ w, rtol=1e-11)
+    gram = there.gram(at[1]).cpu().numpy()
+    np.testing.assert_allclose(gram, (here.T @ (w[:, None] * here.toarray())), rtol=1e-11)
+    np.testing.assert_allclose((there @ at[2]).cpu(), here @ V, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose((abs(there) @ at[2][:, 0]).cpu(), here @ V[:, 0], rtol=1e-12, atol=1e-14)
+    order = torch.randperm(len(X), device=device)  # whole numbers have no rounding: any order gives the same bits
+    shuffled = own.columns_of(there.near[order]).gram(at[1][order]).cpu().numpy()
+    np.testing.assert_allclose(shuffled, gram, rtol=0 if spread == 1 else 1e-15)
+    np.testing.assert_array_equal(joined_components(there.links()), joined_components(here))
+
+
+def test_a_metric_that_a_device_does_not_have_is_refused_before(device):
+    from biclique import BicliqueSpectralClustering
+    from biclique.exceptions import BicliqueError
+
+    settings = {"device": device, "kernel_params": {"metric": Gower([2])}}
+    with pytest.raises(BicliqueError):
+        BicliqueSpectralClustering(2, **settings).fit(np.round(np.abs(DATA["normal"][0])))
