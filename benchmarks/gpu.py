@@ -89,7 +89,7 @@ def default(device: str, largest: int) -> None:
         "columns",
         "rows on",
         "seconds",
-        "bar / reach",
+        "bar",
         "slope",
         "ARI",
         "index with the host's",
@@ -191,7 +191,7 @@ def generated(device: str, largest: int) -> None:
     )
     X, group = (some[:100_000] for some in blobs(min(CHUNK, n), device, seed=0))
     ari = adjusted_rand_score(group.cpu().numpy(), fitted.labels(X, None))
-    table("Generated chunk by chunk", "rows", "seconds", "bar / reach", "one generation alone", "ARI", "sizes")
+    table("Generated chunk by chunk", "rows", "seconds", "bar", "one generation alone", "ARI", "sizes")
     bars = GENERATED_BAR if n == GENERATED else None
     row(n, f"{seconds:.1f}", verdict(seconds, bars), f"{made:.1f}", f"{ari:.4f}", sorted(training.sizes or ()))
 

@@ -22,6 +22,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import ParameterError
+from biclique.features.device_neighborhoods import Tensor
 from biclique.features.maps import FeatureMap, block_starts, sum_blocks
 from biclique.features.neighborhoods import (
     DRAWN_ROWS,
@@ -194,9 +195,20 @@ def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomSta
     if not source.in_memory or source.weights is None:
         return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)[0], None
     chosen = drawn(source.weights, size, random)
-    distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
+    rows, weights = rows_on_host(source.held, chosen), source.weights[chosen]
+    distinct = distinct_rows(rows, weights) if may_repeat(rows) else Vertices.of_rows(rows, weights)
     pool, order = _pool_of(distinct, source.columns)
     return pool, chosen[distinct.numbers[order]]
+
+
+def may_repeat(rows: Rows) -> bool:
+    """False if no two rows are equal: sums of their bits, each times an odd number, differ. Quicker than digests."""
+    if sparse.issparse(rows):
+        return True
+    bits = np.ascontiguousarray(rows + 0.0).view(f"u{rows.itemsize}")  # −0.0 + 0.0 is 0.0
+    odd = np.random.RandomState(0).randint(0, 2**62, size=bits.shape[1], dtype=np.uint64) * 2 + 1
+    sums = np.einsum("ij,j->i", bits, odd, dtype=np.uint64, casting="same_kind")
+    return len(np.unique(sums)) < len(sums)
 
 
 def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArray]:
@@ -210,7 +222,7 @@ def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArra
 
 
 def choose_map(
-    settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState, like: Any = None
+    settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState, like: Tensor | None = None
 ) -> NeighborhoodMap:
     """The neighbourhoods of landmarks: all rows of the pool, their centres, or, if these have no meaning, some rows."""
     metric: str | Gower = settings.kernel.metric
@@ -305,7 +317,7 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
 class _Deflated:
     """(I − uuᵀ) G (I − uuᵀ) for a unit vector u."""
 
-    def __init__(self, G: Any, unit: FloatArray) -> None:
+    def __init__(self, G: sparse.csr_array | Tensor, unit: FloatArray) -> None:
         self.G, self.like, self.shape = G, unit, G.shape
 
     def matmat(self, V: FloatArray) -> FloatArray:
@@ -313,7 +325,9 @@ class _Deflated:
         return product - self.like[:, None] * (self.like @ product)  # type: ignore[no-any-return]
 
 
-def pairs_beside(G: Any, s: FloatArray, parts: IntArray, order: float, k: int, tol: float) -> EigenResult:
+def pairs_beside(
+    G: sparse.csr_array | Tensor, s: FloatArray, parts: IntArray, order: float, k: int, tol: float
+) -> EigenResult:
     """The leading eigenpairs of G beside s: at orders above 2, parts have no eigenvectors of their own."""
     unit = s / np.linalg.norm(s)
     if not on_host(G):
