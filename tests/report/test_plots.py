@@ -86,8 +86,7 @@ def test_path_over_orders(axes):
 
 
 def test_affinity(axes):
-    model, X = fitted(), groups()
-    assert rendered(plot_affinity(model, X, ax=axes)) is axes
+    assert rendered(plot_affinity(fitted(), groups(), ax=axes)) is axes
     image = axes.images[0].get_array()
     third = len(image) // 3
     assert image[:third, :third].mean() > 3 * image[:third, third:].mean()

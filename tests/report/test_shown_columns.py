@@ -18,6 +18,12 @@ def data():
     return X, random.integers(0, 3, 60)
 
 
+def summed(rows, labels, k=3):
+    sums = Sums(k)
+    sums.add(rows, labels)
+    return sums
+
+
 def test_effects_and_means_are_those_of_a_profile(data):
     X, labels = data
     sums = Sums(3)
@@ -49,9 +55,7 @@ def test_all_columns_at_once_have_the_differences_of_each():
 
 def test_sparse_rows_give_the_same(data):
     X = np.where(np.isnan(data[0]), 0.0, data[0])
-    dense, csr = Sums(3), Sums(3)
-    dense.add(X[:, :2], data[1])
-    csr.add(sparse.csr_array(X[:, :2]), data[1])
+    dense, csr = (summed(rows, data[1]) for rows in (X[:, :2], sparse.csr_array(X[:, :2])))
     np.testing.assert_allclose(csr.effects, dense.effects, rtol=1e-9)
     np.testing.assert_allclose(csr.separation, dense.separation, rtol=1e-9)
 
@@ -60,8 +64,7 @@ def test_separation_is_the_share_of_variance_between_clusters(data):
     X, labels = data
     x = X[:, 0]
     between = sum((labels == j).sum() * (x[labels == j].mean() - x.mean()) ** 2 for j in range(3))
-    sums = Sums(3)
-    sums.add(X, labels)
+    sums = summed(X, labels)
     assert sums.separation[0] == pytest.approx(between / ((x - x.mean()) ** 2).sum())
     assert sums.separation[3] == 0  # a constant column
 
@@ -70,17 +73,15 @@ def test_separation_is_the_share_of_variance_between_clusters(data):
 @pytest.mark.parametrize("row", [0, 30])
 def test_infinite_values_count_as_missing(data, large, row):
     X, labels = data
-    found, expected, without = Sums(3), Sums(3), X.copy()
+    without = X.copy()
     X[row, 0], without[row, 0] = large, np.nan
-    found.add(X, labels)
-    expected.add(without, labels)
+    found, expected = summed(X, labels), summed(without, labels)
     for name in ("means", "other_means", "effects", "separation"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_a_cluster_without_values_has_no_effect():
-    sums = Sums(3)
-    sums.add(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]))
+    sums = summed(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]))
     assert np.isnan(sums.means[2, 0])
     assert np.isnan(sums.effects[2, 0])
 

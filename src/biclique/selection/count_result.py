@@ -21,14 +21,10 @@ class Counted:
     n_clusters: int
     stability: float
     standard_error: float
-    weakest: float
-    """The least mean Jaccard index of a cluster with its like in halves."""
-    smallest: float
-    """Rows of its smallest cluster."""
-    needed: float
-    """Rows that its smallest cluster must have: √(n/k)."""
-    covers_parts: bool = True
-    """Whether it has a cluster for each part of the neighbour graph that is large enough."""
+    weakest: float  # the least mean Jaccard index of a cluster with its like in halves
+    smallest: float  # rows of its smallest cluster
+    needed: float  # rows that its smallest cluster must have: √(n/k)
+    covers_parts: bool = True  # whether it has a cluster for each part of the neighbour graph that is large enough
 
     @property
     def large_enough(self) -> bool:

@@ -173,12 +173,11 @@ def all_curves(
     found: dict[int, Curve] = {}
 
     def work(number: int, pulse: Pulse) -> None:
-        half = number - 1
-        embedding = whole
-        if half != WHOLE:
-            some = vertices.some(halves[half])
-            embedding = OneEmbedding(some.data, some.weights, counts[-1])
-        found[half] = curve(embedding, counts, pulse)
+        if number == 0:
+            found[WHOLE] = curve(whole, counts, pulse)
+            return
+        some = vertices.some(halves[number - 1])
+        found[number - 1] = curve(OneEmbedding(some.data, some.weights, counts[-1]), counts, pulse)
 
     def tick(share: float) -> None:
         progress.share("numbers of clusters", share)

@@ -71,10 +71,8 @@ class Structure(Readable):
 
     found: bool | None
     reason: str
-    prominence: float | None = None
-    """Of the second mode of the log-density."""
-    spectrum: float | None = None
-    """The mean of the leading five eigenvalues, if references were needed."""
+    prominence: float | None = None  # of the second mode of the log-density
+    spectrum: float | None = None  # the mean of the leading five eigenvalues, if references were needed
 
     def __str__(self) -> str:
         return self.reason
