@@ -23,9 +23,8 @@ from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
 from biclique.gram.sparse import NeighborGram
-from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import Kernel
-from biclique.kernels.named import KERNELS, check_rows_for_kernel
+from biclique.kernels.named import check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Found, RowSource
 from biclique.rows.checks import (
@@ -295,13 +294,10 @@ class KernelEstimator(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        affinity = self.affinity
-        kind = KERNELS.get(affinity) if isinstance(affinity, str) else None
-        if affinity == NEIGHBORHOODS and (self.kernel_params or {}).get("metric") == "gower":
-            kind = Gower
-        tags.input_tags.sparse = kind is None or not kind.takes_gaps
-        tags.input_tags.allow_nan = kind is not None and kind.takes_gaps
-        tags.input_tags.pairwise = isinstance(affinity, str) and affinity.startswith("precomputed")
+        kernel = KernelSettings(self.affinity, kernel_params=self.kernel_params)
+        tags.input_tags.sparse = not kernel.takes_gaps
+        tags.input_tags.allow_nan = kernel.takes_gaps
+        tags.input_tags.pairwise = kernel.given
         return tags
 
 

@@ -314,22 +314,28 @@ def _check_lazy(settings: Settings) -> None:
 
 def _check_device(settings: Settings, X: Rows, device: Device) -> None:
     way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
-    if settings.kernel.neighborhoods and settings.kernel.metric == "gower" and settings.pointwise:
-        raise ParameterError("the metric 'gower' works on the host: leave device at None.")
-    known = settings.kernel.of_rows or settings.kernel.neighborhoods
-    if not known or not settings.pointwise:
-        raise ParameterError(
-            f"device={str(device)!r} works with a kernel by name, modelling='biclique' and "
-            f"assign_labels={pointwise_assigners()}: {way_out} for the rest."
-        )
-    if settings.gram in GRAMS and settings.gram != "tiled":
-        raise ParameterError(
-            f"gram={settings.gram!r} works on the host, and device={str(device)!r} computes its tiles: leave gram at "
-            f"'auto', or {way_out}."
-        )
+    kernel, gram, name = settings.kernel, settings.gram, f"device={str(device)!r}"
+    known = (kernel.of_rows or kernel.neighborhoods) and settings.pointwise
+    for wrong, message in (
+        (
+            known and kernel.neighborhoods and kernel.takes_gaps,
+            "the metric 'gower' works on the host: leave device at None.",
+        ),
+        (
+            not known,
+            f"{name} works with a kernel by name, modelling='biclique' and assign_labels={pointwise_assigners()}: "
+            f"{way_out} for the rest.",
+        ),
+        (
+            gram in GRAMS and gram != "tiled",
+            f"gram={gram!r} works on the host, and {name} computes its tiles: leave gram at 'auto', or {way_out}.",
+        ),
+    ):
+        if wrong:
+            raise ParameterError(message)
     if sparse.issparse(X):
         raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
-    if settings.kernel.neighborhoods:
+    if kernel.neighborhoods:
         return
     check_device_precision(settings.precision, device)
     if settings.factored:

@@ -125,7 +125,7 @@ class KernelSettings:
         """Whether NaN is a missing value that the kernel leaves out, and columns may be categories."""
         if self.neighborhoods:
             return self.metric == "gower"
-        kind = KERNELS[self.affinity] if isinstance(self.affinity, str) and self.of_rows else self.affinity
+        kind = KERNELS.get(self.affinity) if isinstance(self.affinity, str) else self.affinity
         return bool(getattr(kind, "takes_gaps", False))
 
     @property
