@@ -358,7 +358,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         scaled = self._scaled()
         if scaled and self.scale != "none":
             with np.errstate(over="ignore", invalid="ignore"):
-                self.scaler_ = SCALERS[self.scale]().fit(X[:, scaled])
+                self.scaler_ = SCALERS[self.scale](copy=False).fit(X[:, scaled])
             if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
                 raise _too_large(name)
         self._learn_levels(levels)
@@ -414,7 +414,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.scaler_ is not None:
             scaled = self._scaled()
             with np.errstate(over="ignore", invalid="ignore"):
-                X[:, scaled] = self.scaler_.transform(X[:, scaled])
+                if len(scaled) == X.shape[1]:
+                    X = self.scaler_.transform(X)  # in place
+                else:
+                    X[:, scaled] = self.scaler_.transform(X[:, scaled])
             if np.isinf(X).any() or (np.isnan(X) & ~gaps).any():
                 raise _too_large(name_of(frame))
         if n_out == X.shape[1]:

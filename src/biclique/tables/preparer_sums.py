@@ -26,10 +26,14 @@ class Sums:
     @classmethod
     def of(cls, X: FloatArray, L: NDArray[Any]) -> Sums:
         """Those of some rows; NaN and None count as no value."""
-        counts = (~np.isnan(X)).sum(axis=0).astype(float)
+        counts, means, squares = np.zeros((3, X.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            means = np.nansum(X, axis=0) / np.maximum(counts, 1)
-            squares = np.nansum((X - means) ** 2, axis=0)
+            for j, column in enumerate(X.T):  # one at a time: copies of all would be the most memory of a pass
+                values = column[~np.isnan(column)]
+                counts[j] = len(values)
+                if len(values):
+                    means[j] = values.mean()
+                    squares[j] = ((values - means[j]) ** 2).sum()
         return cls(len(X), counts, means, squares, [Counter(column.tolist()) for column in L.T])
 
     @classmethod
