@@ -277,6 +277,12 @@ def test_gower_takes_a_number_of_clusters_that_is_selected(cli, tmp_path, k_max)
     assert json.loads(out)["selected"].startswith(f"{len(json.loads(out)['clusters'])} clusters: ")
 
 
+def test_a_warning_comes_once_though_columns_are_looked_at_twice(cli, tmp_path):
+    (tmp_path / "t.csv").write_text("n,one\n" + "".join(f"{i},{'abc'[i % 3]}\n" for i in range(60)))
+    code, _, err = cli("cluster t.csv -k select --metric gower --categorical one")
+    assert (code, err.count("column 'n' only counts the rows")) == (0, 1)
+
+
 def test_a_cluster_that_is_one_level_is_said_and_nothing_is_sure_to_a_hundred_per_cent(cli, tmp_path):
     X = np.concatenate([np.random.default_rng(0).normal(size=(40, 2)) + centre for centre in (0, 30)])
     lines = "".join(f"{a},{b},{'TX' if i < 40 else 'CA'}\n" for i, (a, b) in enumerate(X))

@@ -64,7 +64,7 @@ class OpenedTable:
         if not self.streamed:
             return preparer.fit_rows(self.frame)
         preparer.fit(self.frame)
-        kept = self.on_parts(preparer.kept, [()] * self.frame.npartitions)
+        kept = self.on_parts(_kept, [(preparer,)] * self.frame.npartitions)
         self.lengths = [len(part) for part in kept]
         X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
         return X, np.concatenate(kept)
@@ -95,6 +95,11 @@ class OpenedTable:
         dask = optional("dask", DASK)
         parts = zip(self.frame.to_delayed(), arguments, strict=True)
         return tuple(dask.compute(*(dask.delayed(function)(part, *own) for part, own in parts if own is not None)))
+
+
+def _kept(part: Any, preparer: TablePreparer) -> NDArray[np.bool_]:
+    """Without a look at the cells if no row is left out."""
+    return preparer.kept(part) if preparer.missing == "drop" else np.ones(len(part), dtype=bool)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import shlex
 import sys
 import warnings
 from argparse import SUPPRESS
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -288,8 +288,11 @@ def _check(options: Options) -> None:
 
 @contextmanager
 def caught_warnings(options: Options) -> Iterator[Warned]:
-    """Our warnings as texts; those of others are nobody's business."""
+    """Our warnings as texts, each once; those of others are nobody's business."""
     with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
-        yield lambda: [
-            options.in_words(str(one.message)) for one in caught if issubclass(one.category, BicliqueWarning)
-        ]
+        yield lambda: _texts(options, caught)
+
+
+def _texts(options: Options, caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    ours = [str(one.message) for one in caught if issubclass(one.category, BicliqueWarning)]
+    return list(dict.fromkeys(map(options.in_words, ours)))
