@@ -73,10 +73,7 @@ def plot_clusters(model: Any, X: Any, *, view: str = "embedding", ax: Any = None
 
 
 def plot_eigenvalues(model: Any, *, ax: Any = None) -> Any:
-    """Draw the eigenvalues of the cut, descending: near 1 groups hardly touch, near 0 there is none.
-
-    They are the first line of the axes.
-    """
+    """Draw the eigenvalues of the cut as the first line: near 1 groups hardly touch, near 0 there is none."""
     values = _subject_of(model).fitted.eigenvalues
     if not len(values):
         raise ParameterError("one cluster has no eigenvalues, so there is nothing to plot.")

@@ -11,12 +11,12 @@ from scipy.optimize import linear_sum_assignment
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError
 from biclique.fit.choose import find_vertices
+from biclique.fit.exact import ExactCuts, assign
 from biclique.progress import Progress
 from biclique.report.rows import Subject
 from biclique.rows.array import ArrayRows
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
-from biclique.selection.order_path import KernelCuts
 
 SAMPLE_ROWS = 1_000
 """Rows that are clustered anew."""
@@ -73,7 +73,7 @@ def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool =
         return Sampled(reason=f"these rows alone cannot be clustered: {error}")
 
 
-def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:
+def _cuts(subject: Subject, rows: Rows) -> tuple[ExactCuts, IntArray]:
     """K of the rows with the bandwidth of the fit, and the place of every row in it."""
     settings, chosen = subject.fitted.settings, subject.fitted.chosen
     kernel = settings.kernel if chosen.gamma is None else replace(settings.kernel, gamma=chosen.gamma)
@@ -93,14 +93,18 @@ def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:
     source = ArrayRows(rows, np.ones(rows.shape[0]))
     source.columns = chosen.columns
     vertices = find_vertices(settings, rows, source.weights)
-    return KernelCuts(settings, source, vertices, sorted({*ORDERS, chosen.order}), Progress(False)), vertices.index
+    orders, random = sorted({*ORDERS, chosen.order}), np.random.RandomState(0)
+    return ExactCuts.of_rows(settings, source, vertices, random, Progress(False), orders), vertices.index
 
 
-def _path(subject: Subject, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
-    orders, ones = sorted({*ORDERS, subject.fitted.chosen.order}), np.ones(len(labels))
-    matched = [matched_labels(cuts.at(order)[1][index], labels, subject.n_clusters) for order in orders]
+def _path(subject: Subject, cuts: ExactCuts, index: IntArray, labels: IntArray) -> Path:
+    found, matched, ones = None, [], np.ones(len(labels))
+    for order in cuts.orders:
+        found = cuts.at(order, found)
+        own = assign(cuts.settings, found, cuts.settings.n_groups).labels[index]
+        matched.append(matched_labels(own, labels, subject.n_clusters))
     agreed = [float(agreement(one, labels, ones)) for one in matched]
-    return Path(orders, np.array(matched), agreed, orders.index(subject.fitted.chosen.order))
+    return Path(list(cuts.orders), np.array(matched), agreed, cuts.orders.index(subject.fitted.chosen.order))
 
 
 def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArray:

@@ -12,11 +12,11 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
 from biclique.fit.choose import find_vertices
-from biclique.fit.exact import QUICK_TOLERANCE, CutEmbedding, ExactCuts, assign
+from biclique.fit.exact import QUICK_TOLERANCE, ExactCuts, assign
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
 from biclique.gram.operator import GramOperator
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, RowSource, Vertices
+from biclique.rows.array import ArrayRows
 from biclique.rows.checks import check_clusters_fit
 from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
@@ -25,24 +25,6 @@ from biclique.selection.criteria import agreement
 from biclique.selection.given_rows import read_rows
 from biclique.spectral.cut import check_order
 from biclique.spectral.solver import warn_unless_converged
-
-
-class KernelCuts:
-    """One K, cut at one order after the other: each starts from what the one before it found."""
-
-    def __init__(
-        self, settings: Settings, source: RowSource, vertices: Vertices, orders: Sequence[float], progress: Progress
-    ) -> None:
-        self._settings = settings.seeded()  # labels of one order must not depend on the others
-        random = check_random(self._settings.random_state)
-        self._cuts = ExactCuts.of_rows(settings, source, vertices, random, progress, orders)
-        self.gram = self._cuts.gram
-        self._last: CutEmbedding | None = None
-
-    def at(self, order: float) -> tuple[CutEmbedding, IntArray]:
-        """The cut at an order, and the labels of the vertices."""
-        found = self._last = self._cuts.at(order, self._last)
-        return found, assign(self._settings, found, self._settings.n_groups).labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,13 +123,15 @@ def order_path(
             raise ParameterError(
                 f"sample_weight is 0 in {unlabelled} rows, which order_path cannot label: leave those rows out."
             )
-        cuts = KernelCuts(settings, ArrayRows(rows, weights), vertices, wanted, progress)
-        eigenvalues, partitions = [], []
+        settings = settings.seeded()  # labels of one order must not depend on the others
+        random = check_random(settings.random_state)
+        cuts = ExactCuts.of_rows(settings, ArrayRows(rows, weights), vertices, random, progress, wanted)
+        found, eigenvalues, partitions = None, [], []
         for number, order in enumerate(wanted, start=1):
-            found, labels = cuts.at(order)
+            found = cuts.at(order, found)
             warn_unless_converged(found.pairs)
             eigenvalues.append(found.eigenvalues)
-            partitions.append(labels)
+            partitions.append(assign(settings, found, settings.n_groups).labels)
             progress.share("orders", number / len(wanted))
         return OrderPath(
             np.array(wanted),
