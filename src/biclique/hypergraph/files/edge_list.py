@@ -124,8 +124,8 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     if columns.header is None:
         _refuse_header(rows, lines, name)
     at, vertices = _flattened([_filled(row, name, line, "field") for row, line in zip(rows, lines, strict=True)])
-    nothing = [""] * len(at)
-    return _assembled(list(map(str, at)), vertices, nothing, nothing, [lines[row] for row in at], name)
+    nothing, edges = [""] * len(at), (np.array(at, dtype=np.int64), range(len(rows)))
+    return _assembled(edges, vertices, nothing, nothing, [lines[row] for row in at], name)
 
 
 def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
@@ -295,8 +295,8 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
     def column(place: int | None) -> list[str]:
         return [""] * len(at) if place is None else [rows[row][place] for row in at]
 
-    owners = list(map(str, at)) if edge is None else column(edge)
-    return _assembled(owners, vertices, column(weight), column(count), [lines[row] for row in at], name)
+    edges = (np.array(at, dtype=np.int64), range(len(rows))) if edge is None else _coded(column(edge))
+    return _assembled(edges, vertices, column(weight), column(count), [lines[row] for row in at], name)
 
 
 def _flattened(lists: Sequence[Row]) -> tuple[Sequence[int], Sequence[str]]:
@@ -358,15 +358,18 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
 
 
 def _assembled(
-    owners: Sequence[str],
+    owners: tuple[IntArray, Sequence[Any]],
     vertices: Sequence[str],
     weights: Sequence[str],
     counts: Sequence[str],
     lines: Sequence[int],
     name: str,
 ) -> Hypergraph:
-    """From fields: an edge and a vertex, the edge's weight, and how often the vertex is in it; any may be empty."""
-    edges, edge_texts = _coded(owners)
+    """From the edges, by number and by name, and fields: a vertex, the edge's weight, how often the vertex is in it.
+
+    Each may be missing: an edge is −1 then, and a field is empty.
+    """
+    edges, edge_names = owners
     places, texts = _coded(vertices)
     weight = _numbers(weights, f"{name}: line", "weight", lines)
     count = _numbers(counts, f"{name}: line", "count", lines)
@@ -379,12 +382,12 @@ def _assembled(
         if wrong.any():
             raise TableError(f"{name}: line {lines[int(wrong.argmax())]}: {reason}.")
 
-    edge_weights = np.ones(len(edge_texts))
+    edge_weights = np.ones(len(edge_names))
     given = np.flatnonzero(~np.isnan(weight))
     edge_weights[edges[given[::-1]]] = weight[given[::-1]]  # the first one stays
     for at in given[edge_weights[edges[given]] != weight[given]]:
         shown = f"{shortest(edge_weights.item(edges[at]))} above and {shortest(weight.item(at))} here"
-        raise TableError(f"{name}: line {lines[at]}: edge {owners[at]!r} has weight {shown}.")
+        raise TableError(f"{name}: line {lines[at]}: edge {edge_names[edges[at]]!r} has weight {shown}.")
 
     names = _names(texts)
     order = list(dict.fromkeys(places[edges < 0].tolist()))
@@ -395,9 +398,9 @@ def _assembled(
     inside = (edges >= 0) & (places >= 0)
     columns = np.argsort(np.array(order, dtype=np.int64))[places[inside]]
     members = sparse.coo_array(
-        (np.where(np.isnan(count), 1.0, count)[inside], (edges[inside], columns)), shape=(len(edge_texts), len(names))
+        (np.where(np.isnan(count), 1.0, count)[inside], (edges[inside], columns)), shape=(len(edge_names), len(names))
     )
-    return Hypergraph(members, edge_weights, [names[place] for place in order], _names(edge_texts))
+    return Hypergraph(members, edge_weights, [names[place] for place in order], _names(edge_names))
 
 
 def _coded(fields: Sequence[str]) -> tuple[IntArray, list[str]]:
@@ -417,9 +420,10 @@ def _numbers(fields: Sequence[str], where: str, what: str, lines: Sequence[int])
     return np.array(values, dtype=float)[codes]
 
 
-def _names(texts: list[str]) -> list[Any]:
-    """Integers if all texts are whole numbers in their usual spelling, else the texts."""
-    return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
+def _names(texts: Sequence[Any]) -> list[Any]:
+    """Integers if all texts are whole numbers in their usual spelling, or are integers already; else the texts."""
+    integers = isinstance(texts, range) or all(map(WHOLE.fullmatch, texts))
+    return list(map(int, texts)) if integers else list(texts)
 
 
 # Writing
