@@ -113,8 +113,6 @@ def test_examples_named_in_pages_exist():
         text = page.read_text(encoding="utf-8")
         for name in re.findall(r"gallery/(\w+)\.rst", text):
             assert name == "index" or (ROOT / "examples" / f"{name}.py").exists(), (page.name, name)
-        for name in re.findall(r"\b(?:examples|benchmarks)/\w+\.py", text):
-            assert (ROOT / name).exists(), (page.name, name)
 
 
 def listed(folder, name):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -183,12 +182,12 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """The model in a file, and the notes that were saved beside it."""
     name = printable(os.fspath(path))
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
+        if not Path(path).exists():
+            raise DataError("no such file")
+        if not Path(path).is_file():
             raise DataError("is a folder, a pipe or a device, and a model is a file")
         with Path(path).open("rb") as file:
             return _read(file)
-    except FileNotFoundError as error:
-        raise DataError(f"{name}: no such file.") from error
     except MemoryLimitError:
         raise
     except DataError as error:
@@ -279,20 +278,21 @@ def _check_parts(model: object, size: int) -> None:
 
 def _parts(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Every value that a fit left in a model, with the name of its attribute; of scikit-learn's, that of pipelines."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    yield name, value
-    if isinstance(value, dict):
-        for key, part in value.items():
+    if id(value) not in seen:
+        seen.add(id(value))
+        yield name, value
+        for key, part in _inside(name, value):
             yield from _parts(str(key), part, seen)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _parts(name, part, seen)
-    elif isinstance(value, Pipeline):
-        yield from _parts("steps", value.steps, seen)
-    elif type(value).__module__.startswith("biclique.") and hasattr(value, "__dict__"):
-        parameters = value.get_params(deep=False) if isinstance(value, BaseEstimator) else {}
-        for key, part in vars(value).items():
-            if key not in parameters:  # which a fit reads, and predict does not
-                yield from _parts(key, part, seen)
+
+
+def _inside(name: str, value: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, (list, tuple)):
+        return [(name, part) for part in value]
+    if isinstance(value, Pipeline):
+        return [("steps", value.steps)]
+    if not type(value).__module__.startswith("biclique.") or not hasattr(value, "__dict__"):
+        return []
+    parameters = value.get_params(deep=False) if isinstance(value, BaseEstimator) else {}
+    return [(key, part) for key, part in vars(value).items() if key not in parameters]  # a fit reads those, not predict
