@@ -44,7 +44,6 @@ def test_a_plot_is_a_figure_that_pyplot_shows():
         figure = plot().figure
         assert pyplot.gcf() is figure
         pyplot.close(figure)
-    assert not pyplot.get_fignums()
 
 
 def test_clusters(axes):

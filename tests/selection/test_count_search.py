@@ -152,10 +152,11 @@ def test_the_result_speaks(found):
 
 
 def test_the_plot_marks_the_choice(found):
-    pytest.importorskip("matplotlib")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     ax = found.plot()
     assert ax.get_xlabel() == "number of clusters"
     assert found.plot(ax) is ax
+    pyplot.close(ax.figure)
     with pytest.raises(ParameterError, match="nothing"):
         select_n_clusters(np.eye(3), random_state=0).plot()
 
