@@ -1,20 +1,20 @@
-"""Millions of rows: approximate kernels, neighbour graphs and files on disk, beside the peers, in one run.
+"""Millions of rows: the default beside its bars and its peers, and how its time grows, in one run.
 
     python benchmarks/scale.py                                everything that needs no data
-    python benchmarks/scale.py --data FOLDER                  with mnist.npz and pendigits.npz (arrays X, y) from there
-    python benchmarks/scale.py --only blobs disk              some parts
+    python benchmarks/scale.py --data FOLDER                  with mnist.npz (arrays X, y) from there
+    python benchmarks/scale.py --only default growth          some parts
     python benchmarks/scale.py --quick --data FOLDER          small sizes, to see that it runs
 
-    blobs      ten blobs in 16 dimensions, ranks 200 and 500, beside the exact solution on 100,000 of the rows
-    outliers   blobs of unequal scales and sizes with 5 % uniform outliers, beside k-means
-    peers      the same gamma in scikit-learn, dask-ml and ncut-pytorch (scale_peers.py says how to install these)
-    disk       --big rows fitted from a file
-    features   random features, and landmarks
-    neighbors  neighbour graphs: MNIST, pen digits, circles and moons
+    default  10⁶ × 16 blobs, MNIST (five seeds), 500 clusters with probabilities; seconds as products, beside the bars
+    small    iris, 1,000 × 2 and digits beside scikit-learn's neighbours
+    growth   seconds against rows, columns, clusters and landmarks, and the slope of the last step in log-log
+    beside   blobs, moons and groups of 90, 8 and 2 %: ours beside k-means, Nystroem, HDBSCAN and others
+    disk     --big rows from an .npy file, in chunks of Dask
+    peers    the same gamma in scikit-learn, dask-ml and ncut-pytorch (scale_peers.py says how to install these)
 
 Every contender runs in a process of its own on rows that it loads from a file, so that its peak memory is its own: the
 interpreter and its libraries, the rows, and the fit. Seconds are the best of three fits (fewer where they add up to
-over two minutes: column fits), and a 4000³ float32 matrix product is timed in the same process. Agreement is the
+over two minutes: column fits). A product is one of 4000³ in float32, timed in the same process. Agreement is the
 adjusted Rand index (ARI) with the truth, over all rows but outliers. A bar says "met" or by how much it is missed;
 those of seconds and memory are for the default sizes and left out at others (—). What is missed is listed at the end.
 """
@@ -38,10 +38,12 @@ import scale_peers
 from scale_peers import CLUSTERS, DIMENSIONS, truth_path
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-SAMPLE = 100_000  # rows of the exact solution
 BUDGET = 120.0  # seconds of fits after which none is repeated
 SAME = 0.002  # ARI differences that count as none
-PACKAGES = ("biclique", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask-ml", "ncut-pytorch", "torch")
+PACKAGES = (
+    *("biclique", "numpy", "scipy", "scikit-learn", "faiss-cpu", "dask-ml", "ncut-pytorch", "torch"),
+    *("hdbscan", "genieclust"),
+)
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Bench:
         if missing:
             return {"failed": missing}
         options, labels = self.options, self.folder / "labels.npy"
-        from_file, repeats = parameters.pop("from_file", False), parameters.pop("repeats", options.repeats)
+        from_file, repeats = parameters.pop("from_file", False), parameters.pop("repeats", None) or options.repeats
         task = {"method": method, "data": str(path), "from_file": from_file, "labels": str(labels)}
         task |= {"repeats": repeats, "budget": BUDGET, "parameters": {"k": CLUSTERS, **parameters}}
         command = [sys.executable, __file__, "--worker", json.dumps(task)]
@@ -84,10 +86,11 @@ class Bench:
         found, truth = np.load(labels), np.load(truth_path(path))
         labels.unlink()
         kept = truth >= 0
-        ari, sample = adjusted_rand_score(truth[kept], found[kept]), slice(0, SAMPLE)
-        scores = {"ari": ari, "nmi": normalized_mutual_info_score(truth[kept], found[kept])}
-        scores["sample ari"] = adjusted_rand_score(truth[sample][kept[sample]], found[sample][kept[sample]])
-        return {**json.loads(done.stdout.splitlines()[-1]), **scores}
+        result = json.loads(done.stdout.splitlines()[-1])
+        result["products"] = result["seconds"] / result["product"]
+        result["ari"] = adjusted_rand_score(truth[kept], found[kept])
+        result["nmi"] = normalized_mutual_info_score(truth[kept], found[kept])
+        return result
 
     def bar(self, what: str, value: float, bar: float, at_default_size: bool = True, most: bool = True) -> str:
         """Whether a value is at most (or at least) the bar, or by how much it is not."""
@@ -119,46 +122,118 @@ TIMED = ("peak MB", "fits", "4000³ s")
 # Parts
 
 
-def blobs(bench: Bench) -> None:
-    n, columns = bench.options.rows, ("seconds", "bar", "ARI", "of the sample", "exact there", "bar")
-    for name in ("blobs", "separate"):
-        sample = min(n, SAMPLE)
-        header(f"### {name}: {n} rows, the exact solution on {sample} of them", "K", *columns, *TIMED)
-        exact = None
-        for rank, seconds in ((200, 2.5), (500, 7.0)):
-            found = bench.measure("ours", bench.rows(name, n), gram="nystroem", rank=rank)
-            if "failed" in found:
-                row(f"rank {rank}", found["failed"])
-                continue
-            if exact is None:
-                path = bench.rows(name, sample)
-                exact = bench.measure("ours", path, gram="tiled", gamma=found["gamma"], repeats=1)
-                exact_ari = exact.get("ari", np.nan)
-            what = f"{name}, rank {rank}"
-            verdict = bench.bar(f"{what}, seconds", found["seconds"], seconds, n == 10**6)
-            close = bench.bar(f"{what}, |ARI − exact|", abs(found["sample ari"] - exact_ari), SAME)
-            aris = (f"{found[key]:.4f}" for key in ("ari", "sample ari"))
-            row(f"rank {rank}", f"{found['seconds']:.2f}", verdict, *aris, f"{exact_ari:.4f}", close, *timed(found))
-        if exact is not None and "failed" not in exact:
-            row(f"exact, {sample} rows", f"{exact['seconds']:.2f}", "", "", "", f"{exact_ari:.4f}", "", *timed(exact))
-        elif exact is not None:
-            row("exact", exact["failed"])
-
-
-def outliers(bench: Bench) -> None:
-    n = bench.options.rows
-    path = bench.rows("outliers", n)
-    header(f"### outliers: {n} rows, deviations from 1 to 4", "contender", "seconds", "ARI of the inliers", *TIMED)
-    contenders = [(f"KMeans, {s} start{'s' * (s > 1)}", "kmeans", {"starts": s}) for s in (1, 10)]
-    contenders.append(("MiniBatchKMeans", "minibatch", {}))
-    contenders += [(f"ours, rank {p}", "ours", {"gram": "nystroem", "rank": p}) for p in (200, 500, "auto")]
-    for name, method, parameters in contenders:
-        found = bench.measure(method, path, **parameters)
-        if "failed" in found:
-            row(name, found["failed"])
+def default(bench: Bench) -> None:
+    n, quick = bench.options.rows, bench.options.quick
+    many = 5_000 if quick else 100_000
+    header("The default beside its bars", "rows", "seconds", "products", "bar", "reach", "ARI", "NMI", *TIMED)
+    for name, size, k, most, reach, parameters in (
+        ("blobs", n, CLUSTERS, 8, 4, {}),
+        ("many", many, 50 if quick else 500, 30, 10, {"probabilities": 1000}),
+        ("mnist", 5000 if quick else None, 10, 25, 12, {}),
+    ):
+        path = bench.rows(name, size)
+        if path is None:
             continue
-        chosen = f" ({found['rank']})" if parameters.get("rank") == "auto" else ""
-        row(name + chosen, f"{found['seconds']:.2f}", f"{found['ari']:.4f}", *timed(found))
+        seeds = range(5) if name == "mnist" else range(1)
+        found = [
+            bench.measure("ours", path, k=k, seed=seed, repeats=1 if seed else None, **parameters) for seed in seeds
+        ]
+        first, failed = found[0], [one["failed"] for one in found if "failed" in one]
+        if failed:
+            row(name, *failed[:1])
+            continue
+        nmi = float(np.median([one["nmi"] for one in found]))
+        at_size = not quick and n == 10**6
+        met = [bench.bar(f"{name}, products", first["products"], bar, at_size) for bar in (most, reach)]
+        if name == "mnist":
+            met[0] += f", NMI {bench.bar('mnist, median NMI of five seeds', nmi, 0.76, at_size, most=False)}"
+        numbers = f"{first['seconds']:.2f}", f"{first['products']:.1f}"
+        row(f"{name}, k = {k}", *numbers, *met, f"{first['ari']:.4f}", f"{nmi:.4f}", *timed(first))
+
+
+def small(bench: Bench) -> None:
+    header("Small tables beside scikit-learn's neighbours", "rows", "ours, s", "theirs, s", "ratio", "bar", "reach")
+    for name, k in (("iris", 3), ("moons", 2), ("digits", 10)):
+        path = bench.rows(name, 1000 if name == "moons" else None)
+        own = bench.measure("ours", path, k=k, repeats=20)
+        other = bench.measure("sklearn", path, k=k, repeats=20, affinity="nearest_neighbors")
+        ratio = own["seconds"] / other["seconds"]
+        met = [bench.bar(f"{name} beside scikit-learn", ratio, bar) for bar in (1.2, 0.8)]
+        row(name, f"{own['seconds']:.4f}", f"{other['seconds']:.4f}", f"{ratio:.2f}", *met)
+
+
+def growth(bench: Bench) -> None:
+    """The slope is that of the last step: nothing may grow faster than linearly, k no faster than k² on p rows."""
+    header("Growth", "what", "sizes", "seconds", "slopes")
+    few, big = (5_000, 20_000) if bench.options.quick else (100_000, 10**7)
+    sweeps = {
+        "rows": [(n, "blobs", n, {}) for n in (10**3, 10**4, 10**5, 10**6, 10**7) if n <= big],
+        "columns": [(d, f"columns{d}", few, {}) for d in (2, 4, 16, 64, 256, 1024)],
+        "clusters": [(k, "blobs", few, {"k": k}) for k in (2, 10, 50, 200, 500) if 20 * k <= few],
+        "landmarks": [(p, "blobs", few, {"rank": p}) for p in (500, 1000, 2000, 4000, 8000) if p < few],
+    }
+    for what, cases in sweeps.items():
+        found = [bench.measure("ours", bench.rows(name, n), repeats=1, **own) for _, name, n, own in cases]
+        seconds = np.array([one.get("seconds", np.nan) for one in found])
+        sizes = np.array([size for size, *_ in cases])
+        slopes = np.diff(np.log(seconds)) / np.diff(np.log(sizes))
+        cells = (", ".join(f"{value:g}" for value in values) for values in (sizes, seconds.round(3), slopes.round(2)))
+        row(what, *cells)
+
+
+def beside(bench: Bench) -> None:
+    n = bench.options.rows
+    contenders = [
+        ("ours", "ours", {}),
+        ("MiniBatchKMeans", "minibatch", {}),
+        ("KMeans, one start", "kmeans", {"starts": 1}),
+        ("Nystroem + KMeans, 500 landmarks", "nystroem", {"p": 500, "starts": 1, "gamma": None}),
+        ("dask-ml, 500 landmarks", "dask", {"p": 500, "own_kmeans": False, "gamma": None}),
+        ("ncut-pytorch, 500 landmarks", "ncut", {"p": 500, "gamma": None}),
+        ("HDBSCAN", "hdbscan", {}),
+        ("genieclust", "genie", {}),
+    ]
+    header(f"{n} rows beside peers", "data", "contender", "seconds", "products", "ARI", *TIMED)
+    for name, k in (
+        ("blobs", CLUSTERS),
+        ("blobs2", CLUSTERS),
+        ("moons", 2),
+        ("moons16", 2),
+        ("unequal", 3),
+        ("unequal16", 3),
+    ):
+        for label, method, parameters in contenders:
+            found = bench.measure(method, bench.rows(name, n), k=k, **parameters)
+            if "failed" in found:
+                row(name, label, found["failed"])
+                continue
+            numbers = f"{found['seconds']:.2f}", f"{found['products']:.1f}", f"{found['ari']:.4f}"
+            row(name, label, *numbers, *timed(found))
+
+
+def disk(bench: Bench) -> None:
+    big = bench.options.big
+    header(
+        f"{big} × {DIMENSIONS} float32 rows from an .npy file",
+        "rows",
+        "seconds",
+        "products",
+        "bar",
+        "reach",
+        "ARI",
+        "memory bar",
+        *TIMED,
+    )
+    found = bench.measure("ours", bench.rows("blobs", big), from_file=True)
+    if "failed" in found:
+        row(big, found["failed"])
+        return
+    whole = big == 10**7
+    met = [bench.bar("disk, products", found["products"], bar, whole) for bar in (80, 40)]
+    memory = bench.bar("disk, GB", found["peak"] / 1e9, 1.5, whole)
+    numbers = f"{found['seconds']:.2f}", f"{found['products']:.1f}"
+    row(big, *numbers, *met, f"{found['ari']:.4f}", memory, *timed(found))
+    bench.rows("blobs", big).unlink()
 
 
 def peers(bench: Bench) -> None:
@@ -220,82 +295,7 @@ def compare(label: str, theirs: dict[Any, dict], ours: dict[Any, dict]) -> str:
     return f"{label}: {verdict}; {'; '.join(parts)}."
 
 
-def disk(bench: Bench) -> None:
-    big, n = bench.options.big, bench.options.rows
-    columns = ("rows", "rank", "seconds", "bar", "memory bar", f"× {n} rows", "bar", "ARI")
-    header(f"### disk: {big} × {DIMENSIONS} float32 rows from an .npy file", *columns, *TIMED)
-    default = big == 10**7
-    for rank, seconds in ((200, 25.0), (500, 70.0)):
-        less = bench.measure("ours", bench.rows("blobs", n), from_file=True, rank=rank)
-        more = bench.measure("ours", bench.rows("blobs", big), from_file=True, rank=rank)
-        for rows, found in ((n, less), (big, more)):
-            if "failed" in found:
-                row(rows, rank, found["failed"])
-                continue
-            cells = ["", "", "", ""]
-            if found is more:
-                what, ratio = f"disk, rank {rank}", found["seconds"] / less.get("seconds", np.nan)
-                cells = [
-                    bench.bar(f"{what}, seconds", found["seconds"], seconds, default),
-                    bench.bar(f"{what}, GB", found["peak"] / 1e9, 1.0, default),
-                    f"{ratio:.2f}",
-                    bench.bar(f"{what}, ratio", ratio, 11.0, default and n == 10**6),
-                ]
-            row(rows, rank, f"{found['seconds']:.2f}", *cells, f"{found['ari']:.4f}", *timed(found))
-    bench.rows("blobs", big).unlink()
-
-
-def features(bench: Bench) -> None:
-    n, errors = bench.options.rows, ("eigenvalue error", "kernel error", "ARI")
-    header("### features: gram='features'", "kernel", "rows", "rank", "seconds", *errors, *TIMED)
-    for affinity, rows in (("rbf", n), ("laplacian", min(n, 10**5))):
-        for rank in (500, 1000):
-            found = bench.measure("ours", bench.rows("blobs", rows), affinity=affinity, gram="features", rank=rank)
-            row(affinity, rows, rank, *with_errors(found))
-
-
-def with_errors(found: dict[str, Any]) -> tuple[str, ...]:
-    if "failed" in found:
-        return (found["failed"],)
-    errors = (f"{found[key]:.2e}" if key in found else "exact" for key in ("eigenvalues", "kernel"))
-    return f"{found['seconds']:.2f}", *errors, f"{found['ari']:.4f}", *timed(found)
-
-
-def neighbors(bench: Bench) -> None:
-    quick, n = bench.options.quick, bench.options.rows
-    few, count = bench.few, 10
-    contenders = [
-        ("mnist", "ours", 5000 if quick else None, 10, {"nmi": 0.76, "seconds": 60.0}),
-        ("pendigits", "ours", None, 10, {"nmi": 0.83}),
-        ("pendigits", "sklearn", None, 10, {}),
-        ("circles", "ours", n, 2, {"ari": 0.98}),
-        ("moons", "ours", n, 2, {"ari": 0.98}),
-        ("moons", "ours", few, 2, {"ari": 0.98}),
-        ("moons", "sklearn", few, 2, {}),
-    ]
-    columns = ("rows", "contender", "seconds", "NMI", "ARI", "bar")
-    header(f"### neighbors: {count} neighbours", "data", *columns, *TIMED)
-    for name, method, size, k, bars in contenders:
-        path = bench.rows(name, size)
-        if path is None:
-            continue
-        given = {"n_neighbors": count} if method == "sklearn" else {}  # ours: the default, which is the same
-        found = bench.measure(method, path, k=k, affinity="nearest_neighbors", **given)
-        rows = len(np.load(path, mmap_mode="r"))
-        contender = {"ours": "ours", "sklearn": "scikit-learn"}[method]
-        if "failed" in found:
-            row(name, rows, contender, found["failed"])
-            continue
-        whole = not (quick and name == "mnist")
-        verdicts = [
-            f"{key} {bench.bar(f'{name}, {key}', found[key], bar, whole, most=key == 'seconds')}"
-            for key, bar in bars.items()
-        ]
-        scores = f"{found['nmi']:.4f}", f"{found['ari']:.4f}"
-        row(name, rows, contender, f"{found['seconds']:.2f}", *scores, ", ".join(verdicts), *timed(found))
-
-
-PARTS = {part.__name__: part for part in (blobs, outliers, peers, disk, features, neighbors)}
+PARTS = {part.__name__: part for part in (default, small, growth, beside, disk, peers)}
 
 
 def describe() -> None:
@@ -313,7 +313,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=lambda text: int(float(text)), help="1e6 unless --quick")
     parser.add_argument("--big", type=lambda text: int(float(text)), help="rows on disk, 1e7 unless --quick")
-    parser.add_argument("--data", help="folder with mnist.npz and pendigits.npz")
+    parser.add_argument("--data", help="folder with mnist.npz")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run")
     parser.add_argument("--quick", action="store_true", help="20,000 and 200,000 rows, one fit each")
     parser.add_argument("--scratch", help="folder for the rows on disk; the system's temporary one by default")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans, MiniBatchKMeans, SpectralClustering
-from sklearn.datasets import make_circles, make_moons
+from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import normalize
 from timing import product_seconds
@@ -29,6 +29,8 @@ Found = tuple[np.ndarray, dict[str, Any]]
 DASK_CHUNK = 100_000
 INSTALL = {
     "dask": ("dask_ml", "pip install dask-ml"),
+    "hdbscan": ("hdbscan", "pip install hdbscan"),
+    "genie": ("genieclust", "pip install genieclust"),
     "ncut": ("ncut_pytorch", "pip install torch==2.13.0 && pip install ncut-pytorch"),
 }
 
@@ -63,13 +65,27 @@ def truth_path(path: Path) -> Path:
 
 def write_rows(path: Path, name: str, n: int | None, folder: str | None) -> bool:
     """Rows of a name into a file, and their truth beside it; False where ``folder`` does not have them."""
-    if name in ("blobs", "separate", "outliers"):
+    if name in ("blobs", "outliers"):
         write_blobs(path, n, name)
         return True
-    if name == "moons":
+    if name.startswith("moons"):
         X, y = make_moons(n, noise=0.08, random_state=0)
-    elif name == "circles":
-        X, y = make_circles(n, noise=0.05, factor=0.5, random_state=0)
+        more = 14 if name == "moons16" else 0
+        X = np.column_stack([X, 0.08 * np.random.default_rng(0).normal(size=(n, more))])
+    elif name == "blobs2":
+        X, y = make_blobs(n, 2, centers=CLUSTERS, cluster_std=0.5, random_state=0)
+    elif name.startswith("unequal"):
+        y = np.random.default_rng(0).choice(3, n, p=[0.9, 0.08, 0.02])
+        X = np.random.default_rng(1).normal(size=(n, 16 if name == "unequal16" else 2))
+        X[:, :2] += np.array([[0, 0], [6, 6], [6, -6]])[y]
+    elif name.startswith("columns"):
+        X, y = make_blobs(n, int(name.removeprefix("columns")), centers=CLUSTERS, cluster_std=4.0, random_state=0)
+    elif name == "many":
+        k = max(n // 200, 2)
+        y = np.arange(n) % k
+        X = np.random.default_rng(0).uniform(-10, 10, (k, 8))[y] + np.random.default_rng(1).normal(size=(n, 8))
+    elif name in ("iris", "digits"):
+        X, y = (load_iris if name == "iris" else load_digits)(return_X_y=True)
     else:
         given = Path(folder or "", f"{name}.npz")
         if folder is None or not given.exists():
@@ -77,7 +93,7 @@ def write_rows(path: Path, name: str, n: int | None, folder: str | None) -> bool
         with np.load(given) as arrays:
             X, y = arrays["X"][:n].astype(np.float32), arrays["y"][:n]
         X = X / 255 if name == "mnist" else X
-    np.save(path, X)
+    np.save(path, X if name in ("iris", "digits") else X.astype(np.float32))
     np.save(truth_path(path), y)
     return True
 
@@ -85,14 +101,18 @@ def write_rows(path: Path, name: str, n: int | None, folder: str | None) -> bool
 # Contenders
 
 
-def ours(X: Any, k: int, **parameters: Any) -> Found:
+def ours(X: Any, k: int, seed: int = 0, probabilities: int = 0, **parameters: Any) -> Found:
     if "gram" in parameters:
         parameters = {"affinity": "rbf", **parameters}
-    model = BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X)
-    facts = {"gamma": model.gamma_, "rank": model.rank_}
-    if model.approximation_ is not None:
-        facts |= {"eigenvalues": model.approximation_.eigenvalues, "kernel": model.approximation_.kernel}
-    return model.labels_, facts
+    if isinstance(X, str):
+        import dask.array
+
+        rows = np.load(X, mmap_mode="r")
+        X = dask.array.from_array(rows, chunks=(min(DASK_CHUNK, len(rows)), -1))
+    model = BicliqueSpectralClustering(k, random_state=seed, **parameters).fit(X)
+    if probabilities:
+        model.predict_proba(X[:probabilities])
+    return np.asarray(model.labels_), {"gamma": model.gamma_, "rank": model.rank_}
 
 
 def kmeans(X: np.ndarray, k: int, starts: int) -> Found:
@@ -103,8 +123,14 @@ def minibatch(X: np.ndarray, k: int) -> Found:
     return MiniBatchKMeans(k, random_state=0).fit(X).labels_, {}
 
 
-def nystroem(X: np.ndarray, k: int, gamma: float, p: int, starts: int) -> Found:
+def usual_gamma(X: np.ndarray) -> float:
+    """1/(d · variance), scikit-learn's "scale"."""
+    return float(1 / (X.shape[1] * X.var()))
+
+
+def nystroem(X: np.ndarray, k: int, gamma: float | None, p: int, starts: int) -> Found:
     """Features of scikit-learn, scaled to unit rows, and k-means on them."""
+    gamma = gamma or usual_gamma(X)
     features = Nystroem(gamma=gamma, n_components=p, random_state=0).fit_transform(X)
     return kmeans(normalize(features, copy=False), k, starts)
 
@@ -113,7 +139,7 @@ def sklearn(X: np.ndarray, k: int, **parameters: Any) -> Found:
     return SpectralClustering(k, assign_labels="kmeans", random_state=0, **parameters).fit(X).labels_, {}
 
 
-def dask(X: np.ndarray, k: int, gamma: float, p: int, own_kmeans: bool) -> Found:
+def dask(X: np.ndarray, k: int, gamma: float | None, p: int, own_kmeans: bool) -> Found:
     """With its own k-means, the default, or with scikit-learn's, as its documentation allows."""
     import dask.array
     from dask_ml.cluster import SpectralClustering
@@ -121,22 +147,35 @@ def dask(X: np.ndarray, k: int, gamma: float, p: int, own_kmeans: bool) -> Found
     rows = dask.array.from_array(X, chunks=(min(DASK_CHUNK, len(X) // 2), X.shape[1]))
     assign = "kmeans" if own_kmeans else KMeans(k, n_init=10, random_state=0)
     model = SpectralClustering(
-        k, n_components=p, gamma=gamma, assign_labels=assign, persist_embedding=True, random_state=0
+        k, n_components=p, gamma=gamma or usual_gamma(X), assign_labels=assign, persist_embedding=True, random_state=0
     )
     return np.asarray(model.fit(rows).labels_), {}
 
 
-def ncut(X: np.ndarray, k: int, gamma: float, p: int) -> Found:
+def ncut(X: np.ndarray, k: int, gamma: float | None, p: int) -> Found:
     """Eigenvectors of ncut_pytorch, whose kernel is exp(−|x − y|²/(2σ²)), and k-means on them."""
     import torch
     from ncut_pytorch import Ncut
 
     torch.manual_seed(0)
-    model = Ncut(n_eig=k, sigma=(2 * gamma) ** -0.5, n_sample=p, device="cpu")
+    model = Ncut(n_eig=k, sigma=(2 * (gamma or usual_gamma(X))) ** -0.5, n_sample=p, device="cpu")
     return kmeans(model.fit_transform(torch.from_numpy(X)).numpy(), k, 10)
 
 
-METHODS = {f.__name__: f for f in (ours, kmeans, minibatch, nystroem, sklearn, dask, ncut)}
+def hdbscan(X: np.ndarray, k: int) -> Found:  # noqa: ARG001
+    """It chooses the number of clusters itself; rows that it leaves out are a cluster here."""
+    from hdbscan import HDBSCAN
+
+    return HDBSCAN(min_cluster_size=max(len(X) // 200, 5)).fit_predict(X), {}
+
+
+def genie(X: np.ndarray, k: int) -> Found:
+    from genieclust import Genie
+
+    return Genie(k).fit_predict(X), {}
+
+
+METHODS = {f.__name__: f for f in (ours, kmeans, minibatch, nystroem, sklearn, dask, ncut, hdbscan, genie)}
 
 
 def missing(method: str) -> str | None:
