@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
-from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning
+from biclique.exceptions import RankWarning, SolverWarning
 from biclique.fit import exact as _prepare
 from biclique.fit.exact import solve_cut
 from biclique.kernels import Columns, Kernel
@@ -359,19 +359,6 @@ def test_n_components_and_one_cluster(iris):
 
 
 # Warnings with numbers
-
-
-def test_connected_components_are_counted(blobs):
-    X, y = blobs
-    ask = {"affinity": "nearest_neighbors", "random_state": 0}
-    apart = np.concatenate([X[y == j] + 90 * j for j in range(4)])
-    with pytest.warns(
-        DisconnectedWarning, match=r"has 4 connected components \(75, 75, 75, 75 of 300 rows\), more than"
-    ):
-        joined = BicliqueSpectralClustering(3, **ask).fit(apart)
-    assert sorted(np.bincount(joined.labels_)) == [75, 75, 150]
-    # As many parts as clusters are no reason to warn.
-    assert same(BicliqueSpectralClustering(4, **ask).fit(apart).labels_, np.repeat(range(4), 75))
 
 
 def test_unfinished_eigenpairs_are_counted(many_blobs, monkeypatch):
