@@ -152,7 +152,7 @@ OBJECTS = npz_bytes(X=np.array([object()], dtype=object), y=[1])
         ({"Hopkins155/arm/arm.mat": b""}, load_hopkins155, "no sequence"),
     ],
 )
-def test_damaged_files_are_said_to_be_so(tmp_path, unchecked, files, load, message):
+def test_damaged_files_are_refused(tmp_path, unchecked, files, load, message):
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)

@@ -5,7 +5,6 @@ import json
 import pickle
 import struct
 import zipfile
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -190,16 +189,11 @@ def test_ids_of_npz_files_that_are_not_unicode(code, tmp_path):
     assert str(caught.value).isprintable()
 
 
-def damaged_npz(path):
-    """Archives that zipfile and its decompressors fail on in many ways."""
-    good = npy_bytes((4, 3), numbers=X.tobytes())
-    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        content = put_npz(path, kind, X=good).read_bytes()
-        for place in range(30, len(content), 7):
-            yield content[:place] + bytes([content[place] ^ 0x5A]) + content[place + 1 :]
-    content = put_npz(path, zipfile.ZIP_STORED, X=good).read_bytes()
+def strange_npz(path):
+    """Archives that are encrypted or compressed in unknown ways, and arrays with headers of any kind."""
+    content = put_npz(path, zipfile.ZIP_STORED, X=npy_bytes((4, 3), numbers=X.tobytes())).read_bytes()
     at = content.index(b"PK\x01\x02")
-    for offset, value in [(8, 1), (10, 97), (10, 6)]:  # encrypted, and compressed in unknown ways
+    for offset, value in [(8, 1), (10, 97), (10, 6)]:
         changed = bytearray(content)
         struct.pack_into("<H", changed, at + offset, value)
         struct.pack_into("<H", changed, offset - 2, value)
@@ -207,39 +201,16 @@ def damaged_npz(path):
     for header in ("(" * 9000, "{'descr': " + "-" * 9000, "'\n", "{'descr': '<f8', 'shape': (1e400,)}", "\0"):
         text = header.encode() + b"\n"
         yield put_npz(path, X=b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text).read_bytes()
-    yield put_npz(path, X=b"no array").read_bytes()
-    yield put_npz(path, X=npy_bytes((4, -3))).read_bytes()
-    yield put_npz(path, X=npy_bytes((4, 10**30))).read_bytes()
+    for inside in (b"no array", npy_bytes((4, -3)), npy_bytes((4, 10**30))):
+        yield put_npz(path, X=inside).read_bytes()
 
 
-def test_damaged_npz_files_give_one_line(tmp_path):
-    path = tmp_path / "t.npz"
-    for content in damaged_npz(tmp_path / "made.npz"):
-        path.write_bytes(content)
-        message = ""
-        try:
-            assert np.array_equal(read_table(path).X, X)
-        except BicliqueError as error:
-            message = str(error)
-        assert message.isprintable()
-
-
-def test_random_and_truncated_bytes_never_give_a_traceback(tmp_path):
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "good.npy", rng.normal(size=(20, 3)))
-    pq.write_table(pa.table({"a": rng.normal(size=20), "b": ["x", None] * 10}), tmp_path / "good.parquet")
-    Optional("pandas").DataFrame({"a": rng.normal(size=20)}).to_excel(tmp_path / "good.xlsx")
-    (tmp_path / "good.csv").write_text("name,x,kind\na,1,red\nb,3,blue\n\nc,5,red\n")
-    for kind in ("npy", "parquet", "csv", "xlsx"):
-        good = (tmp_path / f"good.{kind}").read_bytes()
-        for trial in range(60):
-            content = bytearray(good)
-            for place in rng.integers(0, len(good), 5):
-                content[place] = rng.integers(0, 256)
-            path = tmp_path / f"bad.{kind}"
-            path.write_bytes(good[: rng.integers(0, len(good))] if trial % 2 else bytes(content))
-            with suppress(TableError, MemoryLimitError):
-                read_frame(path)
+def test_strange_npz_files_give_one_line(tmp_path):
+    for content in strange_npz(tmp_path / "made.npz"):
+        (tmp_path / "t.npz").write_bytes(content)
+        with pytest.raises(BicliqueError) as caught:
+            read_table(tmp_path / "t.npz")
+        assert str(caught.value).isprintable()
 
 
 @needs("zarr")
@@ -270,8 +241,8 @@ def test_values_of_parquet_that_are_no_values(tmp_path):
         read_table(path)
 
 
-def put_lying_parquet(path, said, rows=10**6):
-    """A file of many rows whose footer gives other numbers where ``said`` is 1: as integers of the same length."""
+def put_lying_parquet(path, wrong, rows=10**6):
+    """A file of many rows whose footer gives other numbers where ``wrong`` is 1: as integers of the same length."""
 
     def written(number, length=0):
         digits = []
@@ -286,16 +257,16 @@ def put_lying_parquet(path, said, rows=10**6):
     pieces = content[-8 - size : -8].split(written(2 * rows))
     assert len(pieces) == 5
     footer = pieces[0]
-    for lies, piece in zip(said, pieces[1:], strict=True):
+    for lies, piece in zip(wrong, pieces[1:], strict=True):
         footer += written(2 * (3 if lies else rows), len(written(2 * rows))) + piece
     path.write_bytes(content[: -8 - size] + footer + content[-8:])
 
 
 @needs("pyarrow")
-@pytest.mark.parametrize("said", [(1, 0, 0, 0), (1, 0, 0, 1), (1, 1, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
-def test_parquet_whose_footer_lies_about_its_rows(said, tmp_path):
+@pytest.mark.parametrize("wrong", [(1, 0, 0, 0), (1, 0, 0, 1), (1, 1, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
+def test_parquet_whose_footer_lies_about_its_rows(wrong, tmp_path):
     path = tmp_path / "t.parquet"
-    put_lying_parquet(path, said)
+    put_lying_parquet(path, wrong)
     refused("its footer promises .* rows, it has .*: write it again", path)
     with pytest.raises(TableError, match="its footer promises"):
         open_lazily(path).compute(scheduler="sync")

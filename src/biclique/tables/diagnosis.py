@@ -39,9 +39,9 @@ ORDER_WORDS = {
 }
 """Descriptions of dates such as 01/02/2020, by the orders that read them."""
 NOTHING_LEFT = "No column would be left: write the values as numbers, or save the table in another way."
-"""What is said if the advice would drop every column."""
+"""The sentence if the advice would drop every column."""
 TOO_MANY = "These are too many columns to name in one call: choose those to use, or save the table in another way."
-"""What is said instead of a call that nobody could paste."""
+"""The sentence in place of a call that nobody could paste."""
 MOST_PASTED = 1000
 """Columns that a call to paste names."""
 MOST_DESCRIBED = 100
