@@ -10,13 +10,14 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 from biclique.exceptions import BicliqueError, TableWarning
 from biclique.tables.frames import texts_of
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import open_lazily, read_frame
 from tests.fuzz.campaign import Reader
-from tests.fuzz.mutate import KINDS, Files, npy_bytes, zipped
+from tests.fuzz.mutate import KINDS, Files, members_of, npy_bytes, zipped
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 
@@ -69,6 +70,10 @@ def npz() -> list[Files]:
     several = {"X": X, "kind": np.arange(40) % 2, "name": names}
     archives = [{f"{name}.npy": npy_bytes(array) for name, array in several.items()}]
     archives.append({"only.npy": npy_bytes(X.astype("f4"))})
+    for kind in ("csr", "csc", "coo"):
+        file = BytesIO()
+        sparse.save_npz(file, sparse.csr_array(np.where(X > 0, X, 0)).asformat(kind))
+        archives.append(members_of(file.getvalue()))
     return [{"": zipped(members, kind)} for kind in KINDS for members in archives]
 
 

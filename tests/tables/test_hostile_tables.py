@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
 from biclique.runtime import memory
@@ -263,7 +264,7 @@ def put_lying_parquet(path, wrong, rows=10**6):
 
 
 @needs("pyarrow")
-@pytest.mark.parametrize("wrong", [(1, 0, 0, 0), (1, 0, 0, 1), (1, 1, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
+@pytest.mark.parametrize("wrong", [(1, 0, 0, 0), (1, 1, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
 def test_parquet_whose_footer_lies_about_its_rows(wrong, tmp_path):
     path = tmp_path / "t.parquet"
     put_lying_parquet(path, wrong)
@@ -282,6 +283,34 @@ def test_damage_that_is_met_in_a_part(tmp_path):
     refused("not a readable Parquet file", path)
     with pytest.raises(TableError, match="not a readable Parquet file"):
         open_lazily(path).compute(scheduler="sync")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("indices", 10**6, "not a readable NumPy file"),
+        ("indices", -1, "places of its sparse matrix are damaged"),
+        ("indptr", 10**6, "places of its sparse matrix are damaged"),
+        ("shape", 10**9, "the sparse matrix as a table needs"),
+    ],
+)
+def test_sparse_matrices_that_would_write_elsewhere(name, value, message, tmp_path):
+    matrix = sparse.csr_array(np.eye(4))
+    arrays = {
+        "format": b"csr",
+        "shape": [4, 4],
+        "data": matrix.data,
+        "indices": matrix.indices,
+        "indptr": matrix.indptr,
+    }
+    arrays[name] = np.array(arrays[name], dtype=np.int64)
+    arrays[name][1] = value
+    if name == "shape":
+        arrays[name][0] = value
+    np.savez(tmp_path / "t.npz", **arrays)
+    refused(message, tmp_path / "t.npz", BicliqueError)
+    sparse.save_npz(tmp_path / "t.npz", sparse.dia_array(np.eye(4)))
+    refused("has the format dia: save it as csr", tmp_path / "t.npz")
 
 
 def test_shapes_that_are_no_numbers(tmp_path):

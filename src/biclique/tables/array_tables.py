@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
@@ -87,7 +86,7 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
         found = {member.filename.removesuffix(".npy"): array_in(archive, member) for member in members}
     arrays = {key: array for key, array in found.items() if array is not None}
     if {"format", "shape", "data"} <= {*arrays}:
-        arrays["X"] = _dense(path, arrays["shape"])
+        arrays["X"] = _dense(name, arrays)
     tables = ["X"] if "X" in arrays else [key for key, array in arrays.items() if array.ndim == 2]
     if len(tables) != 1:
         shown = ", ".join(map(repr, sorted(found)[:20]))
@@ -102,12 +101,30 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
     return frame
 
 
-def _dense(path: Path, shape: NDArray[Any]) -> NDArray[Any]:
-    """The numbers of a sparse matrix, as SciPy's ``save_npz`` writes it."""
-    require_memory(
-        8 * prod(shape.ravel().tolist()), f"{printable(path)}: the sparse matrix as a table", "take fewer rows."
-    )
-    return np.asarray(sparse.load_npz(path).toarray())
+def _dense(name: str, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """The numbers of a sparse matrix that SciPy's ``save_npz`` wrote.
+
+    SciPy itself would write beyond the end of the memory if an index is beyond the shape: here this is an error.
+    """
+    kind, data = str(arrays["format"].astype(str)), arrays["data"]
+    if kind == "coo":
+        rows, columns = arrays["row"], arrays["col"]
+    elif kind in ("csr", "csc"):
+        counts, columns = np.diff(arrays["indptr"]), arrays["indices"]
+        if counts.min(initial=0) < 0 or counts.max(initial=0) > len(data) or counts.sum() != len(data):
+            raise TableError(f"{name}: the places of its sparse matrix are damaged; write it again.")
+        rows = np.repeat(np.arange(len(counts)), counts)
+    else:
+        raise TableError(f"{name}: its sparse matrix has the format {printable(kind)}: save it as csr, csc or coo.")
+    if kind == "csc":
+        rows, columns = columns, rows
+    shape = tuple(arrays["shape"].tolist())
+    require_memory(8 * prod(shape), f"{name}: the sparse matrix as a table", "take fewer rows.")
+    if min(rows.min(initial=0), columns.min(initial=0)) < 0:
+        raise TableError(f"{name}: the places of its sparse matrix are damaged; write it again.")
+    X = np.zeros(shape)
+    np.add.at(X, (rows, columns), data)
+    return X
 
 
 def array_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
