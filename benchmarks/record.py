@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -22,6 +23,11 @@ from pathlib import Path
 from typing import Any
 
 RECORDS = Path(__file__).parent / "records"
+PACKAGE = Path(__file__).parent.parent / "src" / "biclique"
+MEASURED = ("cluster", "device", "features", "fit", "gram", "kernels", "neighbors", "rows", "runtime", "spectral")
+"""Folders of the package whose code decides what a benchmark prints."""
+OLD = 0.2
+"""A record is too old if files with more than this share of the lines it measured have changed since."""
 PACKAGES = (
     *("biclique", "numpy", "scipy", "scikit-learn", "finufft", "faiss-cpu", "hdbscan", "genieclust"),
     *("dask-ml", "ncut-pytorch", "torch", "triton", "xgi", "hypernetx", "hypergraphx", "pandas"),
@@ -56,6 +62,20 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def source() -> dict[str, str]:
+    """The measured files, each with a digest of its text."""
+    files = sorted(path for folder in MEASURED for path in (PACKAGE / folder).rglob("*.py"))
+    return {path.relative_to(PACKAGE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in files}
+
+
+def changed(record: dict[str, Any]) -> float:
+    """The share of today's measured lines that are in files which the record did not measure as they are."""
+    measured = record.get("source", {})
+    lines = {name: (PACKAGE / name).read_bytes().count(b"\n") for name in source()}
+    new = [name for name, digest in source().items() if measured.get(name) != digest]
+    return sum(lines[name] for name in new) / sum(lines.values())
 
 
 def machine() -> str:
@@ -104,6 +124,7 @@ def main() -> None:
         "note": options.note,
         "reference": options.reference,
         "tables": tables,
+        "source": source(),
     }
     RECORDS.mkdir(exist_ok=True)
     path = RECORDS / f"{options.name}.json"

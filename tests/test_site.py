@@ -3,6 +3,7 @@
 import doctest
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from importlib import import_module
@@ -169,6 +170,23 @@ def test_tables_of_the_pages_are_those_of_the_records():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert tables.with_tables(text) == text, f"{page.name}: run python docs/tables.py"
+
+
+def test_no_page_quotes_a_record_of_older_code():
+    """``record.py`` says how much may change; then the command of the record is run again."""
+    quoted = {name for page in PAGES for name in re.findall(r"<!-- record: (\S+)", page.read_text(encoding="utf-8"))}
+    assert quoted
+    for name in sorted(quoted):
+        measured = json.loads((record.RECORDS / f"{name}.json").read_text(encoding="utf-8"))
+        share = record.changed(measured)
+        assert share <= record.OLD, f"{name}: {share:.0%} of the lines are other ones; run {measured['command']} again"
+
+
+def test_a_record_of_this_code_is_new_and_one_without_digests_is_old():
+    now = {"source": record.source()}
+    assert record.changed(now) == 0
+    assert record.changed({"source": {**now["source"], "fit/exact.py": ""}}) > 0
+    assert record.changed({}) == 1
 
 
 PRINTED = """
