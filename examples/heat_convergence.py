@@ -162,7 +162,7 @@ def main() -> None:
     try:
         draw(records, options.out)
     except ImportError:
-        print("no pictures: they need matplotlib, pip install 'biclique[plot]'")
+        print("no pictures: they need matplotlib, pip install '.[plot]' in a clone of biclique")
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def test_what_it_cannot_do_is_refused(affinity, d, message):
 
 def test_without_finufft_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
-    with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[fourier\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[fourier\]'"):
         BicliqueSpectralClustering(2, affinity="rbf", gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
 
 

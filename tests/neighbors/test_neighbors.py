@@ -231,7 +231,7 @@ def test_the_rule_for_auto(monkeypatch):
 
 def test_a_missing_extra_names_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[neighbors\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[neighbors\]'"):
         NeighborIndex(rows(), search="approximate").query(None, 3)
 
 

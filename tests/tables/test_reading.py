@@ -343,7 +343,7 @@ def test_arrays_that_are_no_tables(array, tmp_path):
 @pytest.mark.parametrize("package", ["pandas", "pyarrow", "pyarrow.csv"])
 def test_a_missing_package_names_the_line_that_installs_it(package, write, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[tables\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[tables\]'"):
         read_frame(write("t.csv", TEXT))
 
 

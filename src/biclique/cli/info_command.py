@@ -80,7 +80,7 @@ def lines(facts: Facts) -> list[str]:
 
 def _extra_line(extra: str, packages: dict[str, str | None]) -> str:
     there = ", ".join(f"{name} {version or 'missing'}" for name, version in packages.items())
-    return f"extra {extra}: {there}" + ("" if all(packages.values()) else f" (pip install 'biclique[{extra}]')")
+    return f"extra {extra}: {there}" + ("" if all(packages.values()) else f" (pip install '.[{extra}]' in a clone)")
 
 
 def _version(name: str) -> str | None:

@@ -27,7 +27,7 @@ from biclique.tables.text_form import TextForm
 INPUT = "standard input"
 BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
 """The first bytes of tables that are not text, with the endings of their names."""
-DASK = "a table larger than the memory and --dask need Dask: pip install 'biclique[dask]'"
+DASK = "a table larger than the memory and --dask need Dask: pip install '.[dask]' in a clone of biclique"
 """The sentence about packages that are not installed."""
 SHOWN_ROWS = 20_000
 """Rows of a table larger than memory that show what sets clusters apart, and that a report is made of."""

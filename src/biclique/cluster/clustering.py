@@ -89,7 +89,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
 
         - "dense": stored, exact,
         - "tiled": computed again in every pass, tile by tile, exact,
-        - "fourier": by FFTs, for rbf on one to three columns (``pip install 'biclique[fourier]'``). The error is
+        - "fourier": by FFTs, for rbf on one to three columns (extra ``[fourier]``). The error is
           measured, and is below 1e-5 of each row's degree (``docs/scale.md``).
         - "nystroem": approximately, as K ≈ ΦΦᵀ by landmark rows, for every kernel,
         - "features": as K ≈ ΦΦᵀ by features. For linear, cosine and polynomial kernels these are exact: the columns
@@ -108,7 +108,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
     device : str or torch.device, optional
-        Where K is computed and the cut is solved. None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``).
+        Where K is computed and the cut is solved. None is the host, "cuda" a GPU (extra ``[gpu]``).
         PyTorch has others: "cpu", "mps", "xpu". A number chooses among several, as in "cuda:1".
 
         - Rows must be dense. Of neighbourhoods the device searches the nearest landmarks. Kernels may be rbf,

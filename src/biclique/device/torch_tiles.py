@@ -44,7 +44,7 @@ ON_DEVICE = 8192
 
 def load_torch() -> Any:
     """PyTorch, or a line that says how to get it."""
-    return optional("torch", "a device needs torch: pip install 'biclique[gpu]'")
+    return optional("torch", "a device needs torch: pip install '.[gpu]' in a clone of biclique")
 
 
 def has_tiles(kernel: Kernel) -> bool:
@@ -116,7 +116,7 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
         return "torch"
     if find_spec("triton") is None:
         if requested == "triton":
-            raise MissingExtraError("engine='triton' needs triton: pip install 'biclique[gpu]'")
+            raise MissingExtraError("engine='triton' needs triton: pip install '.[gpu]' in a clone of biclique")
         return "torch"
     if requested == "auto" and not (can_fuse(kernel) and n_columns <= MOST_COLUMNS):
         return "torch"

@@ -62,7 +62,7 @@ class GridError(ParameterError):
 
 def load_finufft() -> Any:
     """finufft, or a line that says how to get it."""
-    return optional("finufft", "gram='fourier' needs finufft: pip install 'biclique[fourier]'")
+    return optional("finufft", "gram='fourier' needs finufft: pip install '.[fourier]' in a clone of biclique")
 
 
 def gamma_of(kernel: Kernel, n_columns: int) -> float:

@@ -261,7 +261,9 @@ class LinkSearch:
     step: int | None = None
 
     def __init__(self, X: FloatArray, seed: int) -> None:
-        self.faiss = optional("faiss", "search='approximate' needs faiss: pip install 'biclique[neighbors]'")
+        self.faiss = optional(
+            "faiss", "search='approximate' needs faiss: pip install '.[neighbors]' in a clone of biclique"
+        )
         self.X, self.offset = X, middle(X)
         self.scale = unit_scale(X, self.offset)
         self.index = self.faiss.IndexHNSWFlat(X.shape[1], LINKS)

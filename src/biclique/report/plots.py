@@ -1,4 +1,4 @@
-"""Plots on matplotlib's axes (``pip install 'biclique[plot]'``). Each takes ``ax``, draws, and returns it."""
+"""Plots on matplotlib's axes (extra ``[plot]``). Each takes ``ax``, draws, and returns it."""
 
 from __future__ import annotations
 

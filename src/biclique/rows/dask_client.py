@@ -9,7 +9,7 @@ from biclique.exceptions import optional
 
 def import_dask() -> Any:
     """Dask, or the line that installs it."""
-    needed = "Dask collections need dask with its arrays: pip install 'biclique[dask]'"
+    needed = "Dask collections need dask with its arrays: pip install '.[dask]' in a clone of biclique"
     optional("dask.array", needed)
     return optional("dask", needed)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from biclique.exceptions import optional
 
-NEEDED = "figures need matplotlib: pip install 'biclique[plot]'"
+NEEDED = "figures need matplotlib: pip install '.[plot]' in a clone of biclique"
 """The sentence about a package that is not installed."""
 
 

@@ -60,7 +60,9 @@ class CountResult(Readable):
     @property
     def frame(self) -> Any:
         """A pandas frame over k: stability, standard error, weakest and smallest cluster."""
-        pandas = optional("pandas", "a frame needs pandas: pip install 'biclique[tables]', or read counted")
+        pandas = optional(
+            "pandas", "a frame needs pandas: pip install '.[tables]' in a clone of biclique, or read counted"
+        )
         return pandas.DataFrame([{**asdict(one), "allowed": one.allowed} for one in self.counted])
 
     @property

@@ -21,7 +21,7 @@ from biclique.tables.frames import as_frame
 from biclique.tables.parts import Parts
 from biclique.tables.text_form import TextForm
 
-ZARR = "Zarr is read with zarr and Dask: pip install 'biclique[dask]'"
+ZARR = "Zarr is read with zarr and Dask: pip install '.[dask]' in a clone of biclique"
 """The sentence about packages that are not installed."""
 ARRAY_BLOCK = 2**26
 """Bytes of an array that are read at once."""

@@ -13,7 +13,7 @@ from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError, optional
 from biclique.tables.text_form import PLAIN, Kind, TextForm, is_missing, meaning_of
 
-INSTALL = "tables are read with pandas and pyarrow: pip install 'biclique[tables]'"
+INSTALL = "tables are read with pandas and pyarrow: pip install '.[tables]' in a clone of biclique"
 """The sentence about packages that are not installed."""
 KINDS: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "M": "date"}
 """What a column holds, by the kind of its dtype; everything else is text."""

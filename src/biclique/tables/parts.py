@@ -15,7 +15,7 @@ from typing import Any
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
 from biclique.tables.frames import with_texts
 
-DASK = "tables larger than memory are read with Dask: pip install 'biclique[dask]'"
+DASK = "tables larger than memory are read with Dask: pip install '.[dask]' in a clone of biclique"
 """The sentence about packages that are not installed."""
 FEWER = "leave out columns, or take fewer rows."
 """The way out of a table that does not fit the memory."""

@@ -54,7 +54,7 @@ FILLED = {"mean": "mean", "median": "median", "indicator": "mean"}
 """What missing numbers are replaced by, by the value of ``missing``."""
 SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 """scikit-learn's scalers, by the value of ``scale``."""
-DASK = "Dask frames need Dask: pip install 'biclique[dask]'"
+DASK = "Dask frames need Dask: pip install '.[dask]' in a clone of biclique"
 """The sentence about packages that are not installed."""
 DROP = Argument("drop")
 MISSING_DROP = Argument("missing='drop'")
