@@ -24,7 +24,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
-from biclique.kernels.held import HeldRows, in_range, turned
+from biclique.kernels.held import HeldRows, in_range
 from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle, squared_norms
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
@@ -318,7 +318,7 @@ class NystroemMap(FeatureMap):
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
         if isinstance(self.kernel, InnerProductKernel):
             # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
-            left, right = self.kernel.left(rows), turned(self.kernel.right(self.held.rows))
+            left, right = self.kernel.left(rows), self.held.right
             return self.kernel.finish(dense_product(left, right) if on_host(X) else left @ moved(right, rows))
         if not on_host(X):
             raise ParameterError(

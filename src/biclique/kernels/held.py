@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +47,8 @@ class HeldRows:
             self.rows = namespace(X).clone(X)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ if on_host(self.rows) else {**self.__dict__, "rows": to_host(self.rows)}
+        kept = {name: value for name, value in self.__dict__.items() if name != "right"}
+        return kept if on_host(self.rows) else {**kept, "rows": to_host(self.rows)}
 
     def hold(self, X: Rows) -> Rows:
         """Other rows, treated as the training rows were."""
@@ -69,7 +71,15 @@ class HeldRows:
         """These rows as factors of a matrix product; None unless κ is a function of an inner product."""
         if not isinstance(self.kernel, InnerProductKernel):
             return None
-        return Sides(self.kernel.left(self.rows), turned(self.kernel.right(self.rows)), self.kernel.finish)
+        return Sides(self.kernel.left(self.rows), self.right, self.kernel.finish)
+
+    @cached_property
+    def right(self) -> Rows:
+        """r(X)ᵀ, (p, n), of a kernel of an inner product, stored row by row: products with it round alike."""
+        if not isinstance(self.kernel, InnerProductKernel):
+            raise TypeError(f"{self.kernel.name!r} is no function of an inner product")
+        right = self.kernel.right(self.rows)
+        return right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
         """κ(y, x) of new rows against these."""
@@ -104,11 +114,6 @@ class KernelCross:
 
     def diagonal(self) -> FloatArray:
         return self.held.kernel.diagonal(self.rows)
-
-
-def turned(X: Rows) -> Rows:
-    """Xᵀ, stored row by row: products with it round in the same way for every number of rows."""
-    return X.T.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X.T)
 
 
 def in_range(kernel: Kernel, X: Rows) -> Rows:
