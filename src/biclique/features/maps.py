@@ -366,8 +366,8 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 # Passes over the rows of a feature map: sums and products, nothing of size n × p kept
 
 
-BLOCK_ENTRIES = 2**17
-"""Entries of c(X) that are computed at once: a float32 block of half a MiB, which stays in a core's cache."""
+BLOCK_ENTRIES = 2**19
+"""Entries of c(X) that are computed at once: a float32 block of 2 MiB, which stays in a core's cache."""
 
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
@@ -379,7 +379,7 @@ PRECISE_ROWS = 2**15
 """The same for matrices of fewer rows than this."""
 
 LEAST_ROWS = 256
-"""Rows of the smallest block: each is followed by p × p additions in float64."""
+"""Rows of the smallest block, and of a product in float32: each is followed by p × p additions in float64."""
 
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
@@ -445,8 +445,8 @@ def weighted_gram(
     """Σ_x ω(x) (c(x) − a)(c(x) − a)ᵀ, shape (p, p), in float64; a is the ``centre``, zero if None.
 
     ``weigh`` gives √ω of a block from its columns and place. ``n_rows`` is the number of all rows of the sum, if X has
-    only some of them. The product of a block of many rows is in the map's precision. L rows of it round by eps √L as a
-    share of themselves, and the errors of n/L blocks average out: eps L/√n of their sum, which is near eps. This is a
+    only some of them. Products of many rows are in the map's precision, and short: L rows round by eps √L as a share of
+    themselves, and the errors of n/L products average out: eps L/√n of their sum, which is near eps. This is a
     share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
     the host, wherever the rows lie. Those of sparse columns have no centre: they are a CSR matrix, or stay on a device.
     """
@@ -467,8 +467,10 @@ def weighted_gram(
         if middle is not None:
             columns -= middle
         columns *= as_dtype(roots[:, None], dtype)
-        rows = _precise(columns) if precise else columns
-        total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
+        step = LEAST_ROWS if on_host(columns) and not precise else columns.shape[0]
+        for top in range(0, columns.shape[0], step):
+            rows = _precise(columns[top : top + step]) if precise else columns[top : top + step]
+            total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
         return total
 
     found = sum_blocks(feature_map, X, start, add, n_jobs)
