@@ -70,6 +70,14 @@ def test_one_cloud_has_no_structure(make):
     assert "No structure" in found.reason
 
 
+def test_the_eigenvalues_of_a_reason_are_those_that_decided(monkeypatch):
+    """The mean falls below that of the first reference, the leading eigenvalue below that of the second."""
+    means = iter([[0.9, 0.5], [0.8, 0.6], [0.95, 0.4]])
+    monkeypatch.setattr(structure, "leading_means", lambda X: np.array(next(means)))
+    found = find_structure(np.random.default_rng(0).normal(size=(60, 2)), random_state=0)
+    assert "uniform rows have a leading eigenvalue as large: 0.9500, 0.9000 here" in found.reason
+
+
 def test_clusters_and_a_curve_have_structure():
     random = np.random.default_rng(2)
     X = random.normal(size=(150, 2)) + 7 * random.integers(0, 2, (150, 1))

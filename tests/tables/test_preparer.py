@@ -107,6 +107,14 @@ def test_one_error_lists_every_column_and_its_call_works():
     assert X.shape == (12, 3 + 3)
 
 
+def test_one_column_is_spoken_of_as_one():
+    pytest.importorskip("pandas")
+    with pytest.raises(ColumnsError, match="1 should not be used as it is:"):
+        TablePreparer().fit(pd.DataFrame({"": range(1, 13), "a": np.arange(12.0) ** 2}))
+    with pytest.raises(ColumnsError, match="2 should not be used as they are:"):
+        TablePreparer().fit(pd.DataFrame({"": range(1, 13), "a": np.arange(12.0) ** 2, "row_id": range(12, 0, -1)}))
+
+
 def table(**columns):
     """Objects of Python as a frame with these names."""
     frame = pd.DataFrame({name: pd.Series(list(values), dtype=object) for name, values in columns.items()})

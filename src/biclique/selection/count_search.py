@@ -104,7 +104,7 @@ def select_n_clusters(
 def warn_about_structure(found: CountResult) -> None:
     """Say it if no structure was found."""
     if found.has_structure is False:
-        warn_user(f"{found.structure.reason} n_clusters={found.n_clusters} is returned all the same.", StructureWarning)
+        warn_user(f"{found.structure.reason} k = {found.n_clusters} is returned all the same.", StructureWarning)
 
 
 def search_count(

@@ -147,11 +147,13 @@ def _structure_of_rows(X: FloatArray, random: np.random.RandomState, progress: P
         progress.share("references", number / REFERENCES)
         for place, (name, make) in enumerate(makers):
             other = leading_means(make(np.random.RandomState((seed + 2 * number + place) % 2**32)))
+            lost = np.flatnonzero(above & (other >= own))
             above &= other < own
             if not above.any():
+                what = f"mean of {EIGENVALUES} eigenvalues" if lost[-1] else "leading eigenvalue"
                 reason = (
                     f"No structure was found: the rows look like one cloud (peaks of density {apart}; {name} rows have "
-                    f"eigenvalues as large: {other[-1]:.3f}, {own[-1]:.3f} here)."
+                    f"a {what} as large: {other[lost[-1]]:.4f}, {own[lost[-1]]:.4f} here)."
                 )
                 return Structure(False, reason, prominence, float(own[-1]))
     what = f"mean of {EIGENVALUES} eigenvalues {own[-1]:.3f}" if above[-1] else f"leading eigenvalue {own[0]:.4f}"

@@ -240,7 +240,8 @@ def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: st
     other = sum(found.kind not in ("number", "boolean") for found in problems)
     what = [f"{other} {'is' if other == 1 else 'are'} not numbers"] * bool(other)
     what += [f"{gaps} {'has' if gaps == 1 else 'have'} missing values (NaN)"] * bool(gaps)
-    about = " and ".join(what) or f"{len(problems)} should not be used as they are"
+    unfit = "should not be used as it is" if len(problems) == 1 else "should not be used as they are"
+    about = " and ".join(what) or f"{len(problems)} {unfit}"
     first = f", the first {first_gap}" if gaps and first_gap else ""
     names = [printable(found.name) or "''" for found in problems]
     width = min(max(map(len, names)), SHOWN_LETTERS)
