@@ -79,6 +79,15 @@ def test_the_largest_number_within_one_standard_error_of_the_best():
     assert "margin is small" in reason
 
 
+def test_a_reason_says_what_was_no_choice():
+    few, enough = counted((0.9, 0.01, 50), (0.8, 0.01, 50))
+    reason = choose_count([replace(few, covers_parts=False), enough])[3]
+    assert "find these again best" not in reason
+    assert "fewer clusters than connected components (3 or more connected components, stability 0.80" in reason
+    assert reason.endswith("More than 3 were not tried.")
+    assert "not tried" not in choose_count([few, enough])[3]
+
+
 def test_a_larger_number_needs_clusters_that_are_found_again():
     rows = [(0.98, 0.0, 50), (0.97, 0.0, 50), (0.97, 0.0, 50)]
     assert choose_count(counted(*rows, weakest=[0.95, 0.85, 0.84]))[0] == 3

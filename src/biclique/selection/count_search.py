@@ -250,21 +250,23 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
         as_stable = one.stability >= best.stability - tolerance
         if one.n_clusters > kept.n_clusters and as_stable and one.weakest >= FOUND_AGAIN:
             kept = one
-    k = kept.n_clusters
+    k, last = kept.n_clusters, counted[-1].n_clusters
+    others = [one for one in allowed if one is not kept]
     parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
     what = "halves of the rows find these again best"
+    if not others and len(counted) > 1:
+        what = "every other number leaves a cluster too small to count, or has fewer clusters than connected components"
     if kept is not best:
         what = f"the most that halves of the rows find again as well as {best.n_clusters}"
     measured = f"stability {kept.stability:.2f} ± {kept.standard_error:.2f}"
     if counted[0].n_clusters < parts <= k:
-        measured = f"{parts} connected components, {measured}"
-    reason = f"{k} clusters: {what} ({measured}"
-    others = [one for one in allowed if one is not kept]
+        measured = f"{parts}{' or more' * (parts == last)} connected components, {measured}"
+    reason, untried = f"{k} clusters: {what} ({measured}", f" More than {k} were not tried." * (2 < k == last)
     if not others:
-        return k, None, None, f"{reason})."
+        return k, None, None, f"{reason}).{untried}"
     second = max(others, key=lambda one: (one.stability, one.n_clusters))
     margin = kept.stability - second.stability
-    reason += f"; {second.n_clusters} clusters: {second.stability:.2f})."
+    reason += f"; {second.n_clusters} clusters: {second.stability:.2f}).{untried}"
     if margin <= tolerance:
         reason += f" Look at {second.n_clusters} too: the margin is small."
     return k, second.n_clusters, margin, reason
