@@ -41,7 +41,6 @@ ANYTHING = {
     ("rows/array.py", "*"): "looks at what users have",
     ("rows/checks.py", "*"): "a table of any library, and its columns",
     ("rows/dask*", "*"): "Dask has no types: its arrays, graphs, keys and clients",
-    ("rows/tasks.py", "*"): "what Dask hands to a task: chunks of any kind of array, and results of any function",
 }
 """Files, and parameters or fields in them that may be of any type; ``*`` for all."""
 

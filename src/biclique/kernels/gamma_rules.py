@@ -50,8 +50,8 @@ def bandwidth(
     the first two within a sample of at most 1,000 distinct rows, so that γ does not grow with n, medians
     weighted by multiplicity. If a row has fewer neighbours, the last one counts as its 7th. Distances of zero do not
     count (distinct rows may be too close for float64, or equal for q); if no 7th neighbour is at a positive distance,
-    the median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance:
-    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
+    the median is over pairs. γ = 1 if no distance is positive. A kernel without
+    ``dissimilarity``, such as polynomial and sigmoid, has 1/d for ``"auto"`` and ``"median"``: scikit-learn's default.
     """
     if rule == "scale" and kernel.takes_gaps:
         raise ParameterError(

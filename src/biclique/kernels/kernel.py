@@ -54,7 +54,7 @@ class Kernel(ABC):
     positive: bool = False
     """κ(x, y) ≥ 0 for all rows: in sums of such values nothing cancels."""
     dissimilarity: Callable[[Rows], FloatArray] | None = None
-    """q of all pairs of rows, (n, n), if κ = exp(−γ q(x, y)): the rules for γ need it."""
+    """q of all pairs of rows, (n, n), if κ is a function of γ q(x, y): the rules for γ need it."""
 
     @property
     def form(self) -> Form | None:

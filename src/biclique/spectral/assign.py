@@ -1,7 +1,8 @@
 """Ways of assigning labels, by name, and which rows they see: all, a sample, or rows on a device.
 
-Every assigner takes the embedding's rows, their multiplicities and the cut they come from, and returns labels and a
-rule: a small object that gives the label of a single new row. k-means itself is in ``rounding.py``.
+Every assigner takes the embedding's rows, their multiplicities and, with ``needs_cut``, the cut they come from. It
+returns labels and a rule: a small object that gives the label of a single new row. k-means itself is in
+``rounding.py``.
 """
 
 from __future__ import annotations
