@@ -124,7 +124,7 @@ class FirstPass(RowSums):
 
 
 @dataclass(frozen=True)
-class Hypergraph:
+class NeighborhoodHypergraph:
     """The rows with their neighbourhoods, and the first pass over them."""
 
     map: NeighborhoodMap
@@ -152,13 +152,12 @@ def map_neighborhoods(
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
     like = None if source.device is None else place_rows(pool.rows, source.device)
-    found = choose_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)), like)
-    graph = connected(found, source, settings.n_groups, n_jobs, progress)
+    found = landmark_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)), like)
+    graph = with_few_components(found, source, settings.n_groups, n_jobs, progress)
     chosen = Chosen(
         *OF_NEIGHBORHOODS,
         n,
         columns=source.columns,
-        order_reason="neighbourhoods are cut at order 2",
         rank=found.size,
         n_neighbors=graph.map.n_neighbors,
     )
@@ -221,7 +220,7 @@ def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArra
     return Pool(distinct.data[order], weights), order
 
 
-def choose_map(
+def landmark_map(
     settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState, like: Tensor | None = None
 ) -> NeighborhoodMap:
     """The neighbourhoods of landmarks: all rows of the pool, their centres, or, if these have no meaning, some rows."""
@@ -236,9 +235,9 @@ def choose_map(
     return NeighborhoodMap(landmarks, 1 if alone else settings.n_neighbors or NEIGHBORS, metric)
 
 
-def connected(
+def with_few_components(
     found: NeighborhoodMap, source: RowSource, n_clusters: int, n_jobs: int | None, progress: Progress
-) -> Hypergraph:
+) -> NeighborhoodHypergraph:
     """The hypergraph, with r doubled until it has at most k connected components."""
     while True:
         progress.say(f"{found.size} landmarks, {found.n_neighbors} of them a row")
@@ -246,7 +245,7 @@ def connected(
         first = rows.sum(_first_pass(columns, n_jobs), "sums", progress)
         few = first.parts.max() < n_clusters or n_clusters == 1
         if few or found.n_neighbors >= found.size:
-            return Hypergraph(found, rows, columns, first)
+            return NeighborhoodHypergraph(found, rows, columns, first)
         found = found.with_neighbors(2 * found.n_neighbors)
 
 
@@ -371,9 +370,9 @@ def map_of_vertices(
     settings: Settings, columns: Columns | None, vertices: Vertices, random: np.random.RandomState
 ) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    found = choose_map(settings, columns, _pool_of(vertices, columns)[0], random)
+    found = landmark_map(settings, columns, _pool_of(vertices, columns)[0], random)
     source = ArrayRows(vertices.data, vertices.weights)
-    return connected(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
+    return with_few_components(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
 
 
 def factored_pairs(cut: NormalizedCut, phi: sparse.csr_array, k: int, tol: float) -> EigenResult:
