@@ -15,11 +15,11 @@ from biclique.progress import Progress
 from biclique.report.gather import BARS, DIFFERENCES, TYPICAL, Difference, Shown, gather
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page
-from biclique.report.places import View, principal
+from biclique.report.places import View, principal, views_of
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, thinned
 from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, groups_of
 from biclique.report.sentence import first_sentence, number_text, percent, stability_text, value_text
-from biclique.report.shown_columns import Coded
+from biclique.report.shown_columns import Coded, Columns
 from tests.optional import Optional
 from tests.report.made import HOSTILE, SURROGATE, fitted, groups
 
@@ -107,10 +107,19 @@ def test_the_slider_of_orders_is_for_kernels(tmp_path, affinity):
         assert page.data["path"] is None
 
 
+def test_a_map_of_few_places_does_not_come_first():
+    """Rows of a connected component that is a cluster are equal by similarity."""
+    X = groups()
+    columns = Columns([f"x{j}" for j in range(3)], X, [None] * 3)
+    apart, equal = X, np.repeat(np.eye(3), 40, axis=0)
+    for embedded, first in ((apart, "by similarity"), (equal, "by the columns (two principal components)")):
+        assert views_of(X, embedded, columns, given=False, raw=False)[0].name == first
+
+
 def test_places_keep_their_shape(tmp_path):
-    view = Page(write(tmp_path, fitted(), groups())).data["views"][0]
+    views = Page(write(tmp_path, fitted(), groups())).data["views"]
+    (view,) = (view for view in views if view["name"] == "by similarity")
     x, y = (unpacked(view[axis], "<u2").astype(float) for axis in "xy")
-    assert view["name"] == "by similarity"
     assert max(x.max(), y.max()) == 65_535
     assert (x.max() / 65_535, y.max() / 65_535) == pytest.approx((view["wide"], view["tall"]), abs=1e-4)
 

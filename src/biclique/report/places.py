@@ -15,6 +15,12 @@ from biclique.report.shown_columns import Columns
 from biclique.runtime.namespace import padded, unit_rows
 
 
+RESOLUTION = 256
+"""Places across the map that can be told apart."""
+FEW_PLACES = 0.25
+"""A map with fewer places than this share of the rows does not come first."""
+
+
 @dataclass(frozen=True)
 class View:
     """Two coordinates of every drawn row."""
@@ -35,7 +41,15 @@ def views_of(rows: Rows, embedded: FloatArray, columns: Columns, *, given: bool,
         places = columns.numbers if first and not raw else rows
         return [View("the two columns", (first, second), filled(places), even=False), by_similarity]
     by_columns = View("by the columns (two principal components)", ("", ""), principal(rows))
-    return [by_columns, by_similarity] if embedded.shape[1] < 3 else [by_similarity, by_columns]
+    if embedded.shape[1] < 3 or coincide(by_similarity.places):
+        return [by_columns, by_similarity]
+    return [by_similarity, by_columns]
+
+
+def coincide(places: FloatArray) -> bool:
+    """Whether few places on the map have a row, as if connected components are clusters: their rows are equal."""
+    span = max(float(np.ptp(places, axis=0).max()), np.finfo(float).tiny)
+    return len(np.unique(np.round(places / span * RESOLUTION), axis=0)) < FEW_PLACES * len(places)
 
 
 def principal(rows: Rows) -> FloatArray:
