@@ -14,7 +14,6 @@ from biclique._typing import FloatArray, Rows
 from biclique.report.shown_columns import Columns
 from biclique.runtime.namespace import padded, unit_rows
 
-
 RESOLUTION = 256
 """Places across the map that can be told apart."""
 FEW_PLACES = 0.25
