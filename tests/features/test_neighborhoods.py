@@ -477,3 +477,14 @@ def test_tenths_in_float32_keep_their_labels():
     """0.1 is not exact in either precision: distances tie up to the rounding of the rows."""
     X = np.random.default_rng(0).integers(1, 6, (400, 5)) / 10
     assert same_partition(fitted(X, 3).labels_, fitted(X.astype(np.float32), 3).labels_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", ["row", "column"])
+def test_one_large_value_does_not_tie_the_others(dtype, far):
+    """The rounding of a row far out is its own, and that of a constant column moves no distance."""
+    X, y = make_moons(600, noise=0.08, random_state=0)
+    large = {np.float32: 1e8, np.float64: 1e15}[dtype]
+    rows = np.vstack([X, [[large, large]]]) if far == "row" else np.column_stack([X, np.full(600, large)])
+    labels = BicliqueSpectralClustering(2, random_state=0).fit(rows.astype(dtype)).labels_
+    assert adjusted_rand_score(y, labels[:600]) > 0.99

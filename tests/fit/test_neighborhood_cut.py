@@ -11,7 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.features.neighborhoods import LANDMARKS, NeighborhoodMap
-from biclique.fit.neighborhood_cut import landmark_count
+from biclique.fit import neighborhood_cut
+from biclique.fit.neighborhood_cut import landmark_count, landmark_pairs
 from biclique.kernels import Gower
 from tests import oracles
 from tests.optional import Optional, needs
@@ -216,3 +217,20 @@ def test_many_clusters_have_twenty_landmarks_each():
     model = fitted(X, 250, n_init=1)
     assert LANDMARKS < model.rank_ <= 5000
     assert adjusted_rand_score(y, model.labels_) > 0.99
+
+
+@pytest.mark.parametrize(("seed", "n", "rank"), [(32, 1500, "auto"), (351, 1500, "auto"), (206, 3000, 800)])
+def test_eigenvectors_of_few_rows_are_not_missed(seed, n, rank, monkeypatch):
+    """Rows of heavy tails have them: no coarse graph shows them, and residuals cannot tell."""
+    exact = []
+
+    def watched(G, s, *rest):
+        unit = s / np.linalg.norm(s)
+        dense = G.toarray() - np.outer(unit, unit @ G)
+        exact.append(np.linalg.eigvalsh(dense - np.outer(dense @ unit, unit))[::-1])
+        return landmark_pairs(G, s, *rest)
+
+    monkeypatch.setattr(neighborhood_cut, "landmark_pairs", watched)
+    X = np.random.default_rng(seed).standard_cauchy((n, 2))
+    model = BicliqueSpectralClustering(4, rank=rank, random_state=0).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, exact[-1][:3], atol=1e-7)

@@ -55,7 +55,7 @@ class DeviceSearch:
         """Rows that are searched at once."""
         return max(PRODUCT_ENTRIES // len(self._left), 1)
 
-    def nearest_set(self, X: Tensor, r: int, tie: float, rounding: float) -> tuple[Tensor, Tensor]:
+    def nearest_set(self, X: Tensor, r: int, tie: float, rounding: Tensor | float) -> tuple[Tensor, Tensor]:
         """The r < p nearest landmarks of rows, (m, r), and for which rows it is certain that no other is as near.
 
         Rows that float32 leaves in doubt are measured in float64.
@@ -63,7 +63,7 @@ class DeviceSearch:
         torch = self.torch
         rows = (float64(X) - self._offset) * self.scale
         own = (rows * rows).sum(1)
-        rounding *= self.scale
+        rounding = own.new_ones(len(own)) * rounding * self.scale
         low, near = self._bounds(rows, own, r + 1)
         high = (low[:, r - 1] + 8 * self.slack * own) / (1 - 4 * self.slack)
         certain = torch.sqrt(low[:, r]) > torch.sqrt(high) * (1 + tie) + rounding
@@ -76,7 +76,7 @@ class DeviceSearch:
             gap, order = torch.sort((apart * apart).sum(2), dim=1)
             gap, near[doubt] = torch.sqrt(gap), torch.gather(some, 1, order)[:, :r]
             others = gap[:, r] if low.shape[1] == self.p else torch.minimum(gap[:, r], torch.sqrt(low[:, -1]))
-            certain[doubt] = others > gap[:, r - 1] * (1 + tie) + rounding
+            certain[doubt] = others > gap[:, r - 1] * (1 + tie) + rounding[doubt]
         return near, certain
 
     def _bounds(self, rows: Tensor, own: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -78,8 +78,7 @@ class NeighborhoodMap(FeatureMap):
         self.metric, self.dtype = metric, np.dtype(np.float64)
         self.landmarks = normalize(landmarks) if metric == "cosine" else landmarks
         self.size = p = int(landmarks.shape[0])
-        values = self.landmarks.data if sparse.issparse(self.landmarks) else self.landmarks
-        self._largest = 0.0 if isinstance(metric, Gower) else float(np.abs(values).max(initial=0.0))
+        self._usual_size = 0.0 if isinstance(metric, Gower) else float(np.median(self._sizes(self.landmarks)))
         self._index: NeighborIndex | None = None
         self._set_neighbors(min(n_neighbors, max(1, p // 2)))
 
@@ -154,12 +153,27 @@ class NeighborhoodMap(FeatureMap):
 
     def _reach(self, X: Rows, gap: FloatArray) -> FloatArray:
         """The distance up to which landmarks are members: that of the r-th, up to ties and the rounding of the rows."""
-        return gap[:, self.n_neighbors - 1 : self.n_neighbors] * (1 + TIE) + self._rounding(X)
+        return gap[:, self.n_neighbors - 1 : self.n_neighbors] * (1 + TIE) + self._rounding(X)[:, None]
 
-    def _rounding(self, X: Rows) -> float:
-        """How far the rounding of rows and landmarks may move a distance."""
+    def _rounding(self, X: Rows) -> FloatArray:
+        """How far the rounding of rows and of landmarks near them may move a distance, (m,): 4 ε of their size.
+
+        A row far out has its own rounding. That of the others does not grow with it.
+        """
         dtype = np.result_type(X.dtype, np.float32) if on_host(X) else X.dtype
-        return 4 * float(namespace(X).finfo(dtype).eps) * self._largest
+        sizes = self._sizes(X) if self.metric == "euclidean" else moved(np.zeros(X.shape[0]), X)
+        return 4 * float(namespace(X).finfo(dtype).eps) * sizes.clip(self._usual_size)
+
+    def _sizes(self, X: Rows) -> FloatArray:
+        """The largest entry of every row, (m,), in columns that vary: equal values have equal roundings."""
+        Z = self.landmarks
+        if sparse.issparse(Z):
+            return np.asarray(sparse.csr_array(abs(X)).max(axis=1).toarray().ravel(), dtype=np.float64)
+        varying = np.flatnonzero(np.ptp(Z, axis=0))
+        if not len(varying):
+            return moved(np.zeros(X.shape[0]), X)
+        found: FloatArray = float64(namespace(X).amax(abs(X if len(varying) == Z.shape[1] else X[:, varying]), 1))
+        return found
 
     def _tied_members(self, X: Rows, most: int) -> tuple[IntArray, np.ndarray]:
         """The same for rows with ties at the r-th place: the nearer landmarks, then the tied ones by number."""
@@ -205,7 +219,7 @@ class NeighborhoodMap(FeatureMap):
         for top in range(0, n if r < self.size else 0, search.step):
             place = slice(top, top + search.step)
             rows = unit_rows(float64(X[place])) if self.metric == "cosine" else X[place]
-            found, certain[place] = search.nearest_set(rows, r, TIE, self._rounding(X))
+            found, certain[place] = search.nearest_set(rows, r, TIE, self._rounding(X[place]))
             near[place] = torch.sort(found, dim=1).values
         unsure = torch.nonzero(~certain)[:, 0]
         if len(unsure):

@@ -135,11 +135,12 @@ class NeighborIndex:
         run_panels(search, rows.shape[0], step, n_jobs=self.n_jobs, tick=tick)
         return gap, near
 
-    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
+    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: FloatArray | float) -> tuple[IntArray, np.ndarray]:
         """Numbers of the k nearest rows in any order, (n_new, k), and for which rows of Y these are certain.
 
         They are if every other row is farther than the k-th by more than a share ``tie`` of its distance and by more
-        than ``rounding``. That needs no distances, so it takes less time than ``query``. ``n_jobs`` is not used.
+        than ``rounding``, one for all rows or for each. That needs no distances, so it takes less time than ``query``.
+        ``n_jobs`` is not used.
         """
         Y = self.like_rows(Y)
         near, certain = np.empty((Y.shape[0], k), dtype=np.intp), np.ones(Y.shape[0], dtype=bool)
@@ -149,10 +150,10 @@ class NeighborIndex:
         searcher = self._searcher()
         if isinstance(searcher, LinkSearch):
             raise TypeError("an approximate search is certain of nothing")
-        step = searcher.step or max(PIECE // (k + 1), 1)
+        step, rounding = searcher.step or max(PIECE // (k + 1), 1), np.broadcast_to(rounding, len(near))
         for top in range(0, Y.shape[0], step):
             piece = slice(top, top + step)
-            near[piece], certain[piece] = searcher.nearest_set(Y[piece], k, tie, rounding)
+            near[piece], certain[piece] = searcher.nearest_set(Y[piece], k, tie, rounding[piece])
         return near, certain
 
     def within(self, Y: Rows, k: int, radii: FloatArray) -> Pairs:
@@ -249,7 +250,7 @@ class TreeSearch:
                 gap[part, :k], near[part, :k] = self.nearest(Y[part], again, k, 4 * most)
         return gap[:, :k], near[:, :k]
 
-    def nearest_set(self, Y: FloatArray, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
+    def nearest_set(self, Y: FloatArray, k: int, tie: float, rounding: FloatArray) -> tuple[IntArray, np.ndarray]:
         """As ``NeighborIndex.nearest_set``."""
         gap, near = self.tree.query(Y, np.arange(1, k + 2), workers=1)
         return near[:, :k], gap[:, k] > gap[:, k - 1] * (1 + tie) + rounding

@@ -226,7 +226,7 @@ class PairSearch:
         first, place = np.nonzero(chosen)
         gap[first, place] = distances(self.X, Y, first, near[first, place])
 
-    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: float) -> tuple[IntArray, np.ndarray]:
+    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: FloatArray) -> tuple[IntArray, np.ndarray]:
         """As ``NeighborIndex.nearest_set``: the bounds tell nearly always."""
         if self._rough.directions is None:
             low, high, near = self._rough.nearest(Y, k + 1)

@@ -68,6 +68,12 @@ DAMPED = 0.1
 LEVEL_STEPS = 5
 """Iterations on every level between the coarsest and B."""
 
+PROBES = 6
+"""Random vectors that look for an eigenvector which no coarse graph showed."""
+
+PROBE_STEPS = 8
+"""Iterations of these vectors."""
+
 SHIFT = 0.5
 """μ lies above the largest eigenvalue by this share of the spread of the block's."""
 
@@ -107,7 +113,7 @@ def graph_eigenpairs(
         levels = _hierarchy(cut, K, order, k + SPARE, random)
         if levels[-1].n > DECOMPOSED:
             return _krylov(cut, k, tol, max_iter, random, report)
-        block = _nested(levels, cut.trivial[order][:, None], k, tol, max_iter, report)
+        block = _nested(levels, cut.trivial[order][:, None], k, tol, max_iter, random, report)
         vectors = np.empty((n, k))
         vectors[order] = block.vectors[:, :k]
         cut.n_passes += block.steps + 1
@@ -292,9 +298,15 @@ class _Block:
 
 
 def _nested(
-    levels: list[_Level], trivial: FloatArray, k: int, tol: float, max_iter: int, report: Report | None
+    levels: list[_Level],
+    trivial: FloatArray,
+    k: int,
+    tol: float,
+    max_iter: int,
+    random: np.random.RandomState,
+    report: Report | None,
 ) -> _Block:
-    """The pairs of the coarsest level, improved on every level up to B."""
+    """The pairs of the coarsest level, improved on every level up to B, with what they missed."""
     last = levels[-1]
     dense = last.matmat(np.eye(last.n))
     values, X = eigh((dense + dense.T) / 2, last.M.toarray())
@@ -307,7 +319,33 @@ def _nested(
         values, X = block.values, block.vectors
     cycle = _Cycle(levels, _shift(values))
     X = X if levels[0].P is None else levels[0].P @ X
-    return _lobpcg(levels[0].matmat, lambda V: V, cycle, X, trivial, k, tol, max_iter, report)
+    block = _lobpcg(levels[0].matmat, _unit_mass, cycle, X, trivial, k, tol, max_iter, report)
+    missed = _missed(levels[0].matmat, cycle, block, trivial, k, random)
+    while missed is not None and block.steps < max_iter:
+        X = np.hstack([block.vectors, missed])
+        again = _lobpcg(levels[0].matmat, _unit_mass, cycle, X, trivial, k, tol, max_iter - block.steps, report)
+        block = replace(again, steps=again.steps + block.steps + PROBE_STEPS)
+        missed = _missed(levels[0].matmat, cycle, block, trivial, k, random)
+    return block
+
+
+def _missed(
+    matmat: Product, cycle: Product, block: _Block, trivial: FloatArray, k: int, random: np.random.RandomState
+) -> FloatArray | None:
+    """Vectors orthogonal to the block with a larger Ritz value than its k-th; None if a random start finds none.
+
+    Small residuals say that pairs are eigenpairs, not that they are the largest. A vector of few vertices, as heavy
+    tails have, may be in no coarse graph.
+    """
+    known = np.hstack([trivial, block.vectors])
+    start = random.normal(size=(len(known), PROBES))
+    found = _lobpcg(matmat, _unit_mass, cycle, start, known, 1, 0.0, PROBE_STEPS, None)
+    return found.vectors if found.values[0] > block.values[k - 1] + block.target else None
+
+
+def _unit_mass(V: FloatArray) -> FloatArray:
+    """M V on the graph itself."""
+    return V
 
 
 def _shift(values: FloatArray) -> float:
