@@ -78,7 +78,8 @@ class NeighborhoodMap(FeatureMap):
         self.metric, self.dtype = metric, np.dtype(np.float64)
         self.landmarks = normalize(landmarks) if metric == "cosine" else landmarks
         self.size = p = int(landmarks.shape[0])
-        self._varying = np.flatnonzero(1 if sparse.issparse(landmarks) else np.ptp(landmarks, axis=0))
+        columns = np.ones(landmarks.shape[1]) if sparse.issparse(landmarks) else np.ptp(landmarks, axis=0)
+        self._varying = np.flatnonzero(columns)
         self._usual_size = 0.0 if isinstance(metric, Gower) else float(np.median(self._sizes(self.landmarks)))
         self._index: NeighborIndex | None = None
         self._set_neighbors(min(n_neighbors, max(1, p // 2)))
@@ -167,11 +168,11 @@ class NeighborhoodMap(FeatureMap):
 
     def _sizes(self, X: Rows) -> FloatArray:
         """The largest entry of every row, (m,), in columns that vary: equal values have equal roundings."""
-        if sparse.issparse(self.landmarks):
-            return np.asarray(sparse.csr_array(abs(X)).max(axis=1).toarray().ravel(), dtype=np.float64)
         if not len(self._varying):
             return moved(np.zeros(X.shape[0]), X)
         rows = X if len(self._varying) == X.shape[1] else X[:, self._varying]
+        if sparse.issparse(rows):
+            return np.asarray(sparse.csr_array(abs(rows)).max(axis=1).toarray().ravel(), dtype=np.float64)
         found: FloatArray = float64(namespace(X).linalg.norm(rows, np.inf, 1))
         return found
 
