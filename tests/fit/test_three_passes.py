@@ -125,6 +125,7 @@ def test_float32_landmarks_where_all_values_are_near_one(rank):
     st.integers(0, 1000),
 )
 @hypothesis_settings(max_examples=40, deadline=None, derandomize=True)
+@pytest.mark.once
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 def test_the_reported_error_is_that_of_the_fit(affinity, log_gamma, order, rank, seed):
     """Eigenvalues in float32 are within 5 × ``approximation_.eigenvalues`` + 0.001 of the exact ones, if that is small.

@@ -257,7 +257,7 @@ def test_numpy_files(tmp_path):
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
 def test_sparse_matrices_of_scipy(kind, tmp_path):
-    X = sparse.random_array((20, 4), density=0.3, rng=0)
+    X = sparse.csr_array(sparse.random(20, 4, density=0.3, random_state=0))
     sparse.save_npz(tmp_path / "t.npz", X.asformat(kind))
     np.testing.assert_array_equal(read_table(tmp_path / "t.npz").X, X.toarray())
 
