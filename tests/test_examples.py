@@ -43,7 +43,7 @@ def test_the_picture_of_many_points_is_drawn(run_example, tmp_path):
 @needs("pandas")
 def test_the_report_of_wines_is_written(run_example, tmp_path):
     printed = run_example("report.py", "--out", tmp_path / "wine.html")
-    assert "number of clusters  3 clusters" in printed
+    assert "number of clusters  3 clusters: halves of the rows find these again best" in printed
     text = (tmp_path / "wine.html").read_text(encoding="utf-8")
     assert "178 rows in 13 columns" in text
     assert "flavanoids" in text
