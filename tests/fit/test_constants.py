@@ -56,7 +56,7 @@ OF_SPEED = {
     " VALUES WIDEST",
     "progress": "FIRST_GUESS",
     "rows.array": "DIGEST_BYTES ROWS_AT_ONCE",
-    "rows.checks": "LARGEST_VALUE LARGEST_WEIGHT MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS USUAL_WEIGHT",
+    "rows.checks": "LARGEST_VALUE MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS",
     "rows.dask_rows": "FAN_IN",
     "runtime.memory": "FREE_BY_GUESS",
     "runtime.namespace": "FETCHED_BYTES PIECE_ROWS",

@@ -150,6 +150,23 @@ def test_weights(blobs):
         assert adjusted_rand_score(one.labels_.compute(), held.labels_) == 1
 
 
+@pytest.mark.parametrize("size", [1e-50, 1e39, 1e99])
+@pytest.mark.parametrize("way", [{}, KERNEL, LINEAR, {"affinity": "rbf", "gram": "tiled"}])
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.RankWarning")  # of LINEAR
+def test_weights_of_any_size_are_rescaled_as_in_memory(blobs, way, size):
+    X, _ = blobs
+    weights = size * (1 + np.arange(300) % 3)
+    held = model(**way).fit(X, sample_weight=weights)
+    found = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler, num_workers=4):
+            one = model(**way).fit(delayed(X), sample_weight=delayed(weights, known=False))
+            found.append(np.asarray(one.embedding_))
+            assert adjusted_rand_score(np.asarray(one.labels_), held.labels_) == 1
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], held.embedding_, atol=1e-5)
+
+
 def test_sparse_blocks(blobs):
     X = np.where(np.abs(blobs[0]) > 1, blobs[0], 0.0)
     cut = delayed(X).map_blocks(sparse.csr_matrix)
@@ -413,6 +430,7 @@ BAD_WEIGHTS = {
     "complex": (lambda: delayed(ONES * 1j), "sample_weight must be numbers, one for each row, got"),
     "text": (lambda: delayed(np.full(300, "1")), "sample_weight must be numbers, one for each row, got"),
     "zero": (lambda: delayed(ONES * 0), "sample_weight is zero in every row"),
+    "tiny": (lambda: delayed(ONES * 1e-200), "sample_weight is at most 1e-200, and its square is lost: divide it"),
 }
 
 

@@ -35,7 +35,6 @@ from biclique.rows.checks import (
     check_weights,
     one_gap,
     stand_in,
-    usual_weights,
     where_no_number,
 )
 from biclique.runtime.memory import require_memory
@@ -200,7 +199,7 @@ class KernelEstimator(Estimator):
             source = self._dask_rows(settings, X, sample_weight)
         else:
             rows = self._read(settings, X, reset=True, keep=device is not None)
-            weights = usual_weights(check_weights(sample_weight, rows.shape[0]))
+            weights = check_weights(sample_weight, rows.shape[0])
             if settings.n_clusters is not None:
                 check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
             source = ArrayRows(rows, weights, getattr(self, "feature_names_in_", None), device)

@@ -242,20 +242,15 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     check_weight_values(weights, name)
     if not (weights > 0).any():
         raise DataError(f"{name} is zero in every row: at least one row must count.")
-    if weights.max() < 1 / LARGEST_WEIGHT:
-        raise DataError(f"{name} is at most {weights.max():.3g}, and its square is lost: {SCALE_WEIGHTS}.")
-    usual = 1 / USUAL_WEIGHT < weights.max() < USUAL_WEIGHT
-    return weights if usual else weights / weights.mean()
+    unit = weight_unit(float(weights.max()), float(weights.mean()), name)
+    return weights if unit == 1 else weights / unit
 
 
-USUAL_WEIGHT = 1e12
-"""A largest weight above this, or below its inverse, is of an unusual size: float32 might not hold sums of it."""
-
-
-def usual_weights(weights: FloatArray) -> FloatArray:
-    """Weights of an unusual size divided by their mean: only proportions count."""
-    usual = 1 / USUAL_WEIGHT <= weights.max() <= USUAL_WEIGHT
-    return weights if usual else weights / weights.mean()
+def weight_unit(largest: float, mean: float, name: str = "sample_weight") -> float:
+    """What weights are divided by: their mean if they are of an unusual size, because only proportions count."""
+    if largest < 1 / LARGEST_WEIGHT:
+        raise DataError(f"{name} is at most {largest:.3g}, and its square is lost: {SCALE_WEIGHTS}.")
+    return 1.0 if 1 / USUAL_WEIGHT < largest < USUAL_WEIGHT else mean
 
 
 LARGEST_WEIGHT = 1e100

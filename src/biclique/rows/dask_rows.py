@@ -31,7 +31,7 @@ from biclique.rows.checks import (
     check_values,
     check_weight_values,
     check_weights,
-    usual_weights,
+    weight_unit,
 )
 from biclique.rows.dask_client import active_client, import_dask
 from biclique.rows.dask_tiles import DaskSpread
@@ -213,14 +213,26 @@ class DaskRows(RowSource):
 
     @cached_property
     def _counted(self) -> dict[int, int]:
-        """For the first row of every chunk with rows: how many of them have a positive weight."""
+        """For the first row of every chunk with rows: how many of them have a positive weight.
+
+        From then on, weights of an unusual size are divided by their mean.
+        """
         if not self._weights:
             starts = np.cumsum(self.lengths) - self.lengths
             return {int(start): int(n) for start, n in zip(starts, self.lengths, strict=True) if n}
-        found = dict(self.map(lambda block: (block.start, int((block.weights > 0).sum())), "weights", QUIET))
-        if found and not any(found.values()):
+
+        def look(block: Block) -> tuple[int, int, float, float]:
+            w = block.weights
+            return block.start, int((w > 0).sum()), float(w.max()), float(w.sum())
+
+        found = self.map(look, "weights", QUIET)
+        if found and not any(counted for _, counted, _, _ in found):
             raise DataError("sample_weight is zero in every row: at least one row must count.")
-        return found
+        if found:
+            largest, total = max(high for _, _, high, _ in found), sum(part for *_, part in found)
+            unit = weight_unit(largest, total / self.n_rows)
+            self._weights = self._weights if unit == 1 else (self._weights[0] / unit,)
+        return {start: counted for start, counted, _, _ in found}
 
     def for_gram(self, gram: str) -> RowSource:
         """These rows; for exact tiles all of them in memory, and workers run the passes if there is a cluster."""
@@ -230,7 +242,8 @@ class DaskRows(RowSource):
         way_out = "use gram='nystroem', for which rows stay where they are."
         require_memory(16 * self.n_rows * self.n_columns, what, way_out)
         pieces = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
-        gathered = ArrayRows(*self._joined(pieces), self.names)
+        rows, weights = self._joined(pieces)
+        gathered = ArrayRows(rows, check_weights(weights, len(weights)), self.names)
         gathered.spread = None if active_client() is None else DaskSpread()
         gathered.note = self.note
         return gathered
@@ -481,7 +494,7 @@ def _of_frame(frame: Any) -> tuple[Any, list[str]]:
 def weight_column(sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     """Multiplicities as a Dask array of one column in the chunks of the rows."""
     if not hasattr(sample_weight, "__dask_graph__"):
-        weights = usual_weights(check_weights(sample_weight, sum(lengths)))
+        weights = check_weights(sample_weight, sum(lengths))
         return import_dask().array.from_array(weights[:, None], chunks=(lengths, (1,)))
     if hasattr(sample_weight, "to_dask_array"):
         sample_weight = sample_weight.to_dask_array()

@@ -11,7 +11,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError
 from biclique.fit.settings import KernelSettings
 from biclique.kernels.named import check_rows_for_kernel
-from biclique.rows.checks import check_given, check_values, check_weights, usual_weights
+from biclique.rows.checks import check_given, check_values, check_weights
 from biclique.runtime.namespace import on_host, to_host
 
 NEIGHBORHOODS = KernelSettings()
@@ -37,4 +37,4 @@ def read_rows(X: Any, sample_weight: Any, kernel: KernelSettings = NEIGHBORHOODS
         )
     if kernel.of_rows:
         check_rows_for_kernel(kernel.affinity, rows)
-    return rows, usual_weights(check_weights(sample_weight, rows.shape[0]))
+    return rows, check_weights(sample_weight, rows.shape[0])
