@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from itertools import chain, count
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -132,12 +131,6 @@ def plain(name: Any) -> Any:
 def missing(name: Any) -> bool:
     """None, NaN, or pandas' missing value, which is neither equal nor unequal to itself."""
     return name is None or type(name).__name__ == "NAType" or bool(name != name)
-
-
-def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:
-    """The number of every name, and the distinct names in the order in which they are first seen."""
-    index: dict[Hashable, int] = defaultdict(count().__next__)
-    return np.fromiter(map(index.__getitem__, names), dtype=np.int64), list(index)
 
 
 def flatten(edges: Any) -> tuple[IntArray, Any]:

@@ -115,7 +115,7 @@ def test_any_memberships_are_read_as_they_are(pairs, delimiter):
     stream = io.StringIO()
     csv.writer(stream, delimiter=delimiter).writerows([("extra", "who", "what"), *(("", v, e) for e, v in pairs)])
     text = stream.getvalue()
-    found = parse_edge_list(text, "h", None, Columns(edge="what", vertex="who"))
+    found = parse_edge_list(text, "h", None, Columns(edge_column="what", vertex_column="who"))
     assert sorted((str(e), str(v)) for e, members in found.to_dict().items() for v in members) == sorted(pairs)
 
 

@@ -7,20 +7,15 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
-from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, printable
-from biclique.hypergraph.build import numbered
-from biclique.hypergraph.files.lines import NUMBER, WHOLE, parse_number, shortest
+from biclique.hypergraph.files.lines import NUMBER, WHOLE, from_memberships, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 
 DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
@@ -41,14 +36,17 @@ UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 
 Row = tuple[str, ...]
 
+Membership = tuple[int, str | int, str, str, str]
+"""A line, and its edge, vertex, weight of the edge and count of the vertex; empty where the line has none."""
+
 
 @dataclass(frozen=True)
 class Columns:
     """The arguments of ``read_hypergraph`` about the columns of an edge list."""
 
-    edge: str | int | None = None
-    vertex: str | int | None = None
-    weight: str | int | None = None
+    edge_column: str | int | None = None
+    vertex_column: str | int | None = None
+    weight_column: str | int | None = None
     separator: str | None = None
     header: bool | None = None
 
@@ -63,15 +61,13 @@ class Columns:
                 f"got {separator!r}."
             )
 
+    def given(self) -> list[str]:
+        """The names of the arguments that were given."""
+        return [option for option, value in vars(self).items() if value is not None]
+
     def named(self) -> dict[str, str | int]:
         """The columns that were named, by the name of the argument."""
-        given = {"edge_column": self.edge, "vertex_column": self.vertex, "weight_column": self.weight}
-        return {option: column for option, column in given.items() if column is not None}
-
-    def given(self) -> list[str]:
-        """The arguments that were given."""
-        others = {"separator": self.separator, "header": self.header}
-        return [*self.named(), *(option for option, value in others.items() if value is not None)]
+        return {option: vars(self)[option] for option in self.given() if option.endswith("column")}
 
 
 NO_COLUMNS = Columns()
@@ -107,7 +103,7 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     words = {cell.lower() for cell in rows[0]}
     known = not (words.isdisjoint(EDGE_WORDS) or words.isdisjoint(VERTEX_WORDS))
     if columns.named() or (known and columns.header is not False):
-        return _parse_table(rows, lines, name, columns)
+        return _assembled(_table(rows, lines, name, columns), name)
     if columns.separator is not None:
         if len(columns.separator) > 1:
             raise ParameterError(
@@ -123,9 +119,9 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
         _refuse_other_delimiters(rows, lines, most, name)
     if columns.header is None:
         _refuse_header(rows, lines, name)
-    at, vertices = _flattened([_filled(row, name, line, "field") for row, line in zip(rows, lines, strict=True)])
-    nothing, edges = [""] * len(at), (np.array(at, dtype=np.int64), range(len(rows)))
-    return _assembled(edges, vertices, nothing, nothing, [lines[row] for row in at], name)
+    filled = (_filled(row, name, line, "field") for row, line in zip(rows, lines, strict=True))
+    memberships = ((lines[edge], edge, vertex, "", "") for edge, row in enumerate(filled) for vertex in row)
+    return _assembled(memberships, name)
 
 
 def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
@@ -275,34 +271,24 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
 # A table
 
 
-def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
-    """Columns with names or numbers."""
+def _table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Iterator[Membership]:
+    """What the rows of a table say, whose columns have names or numbers."""
     vertex, edge, weight, count = _find_places(rows[0], columns, name)
-    width, first = len(rows[0]), "first line" if columns.header is False else "header"
-    if columns.header is not False:
-        rows, lines = rows[1:], lines[1:]
-    for line, row in zip(lines, rows, strict=True):
+    width, first, below = len(rows[0]), "header", 1
+    if columns.header is False:
+        first, below = "first line", 0
+    for number, (row, line) in enumerate(zip(rows[below:], lines[below:], strict=True)):
         if len(row) != width:
             raise TableError(f"{name}: line {line}: {len(row)} fields, the {first} has {width}.")
-
-    at: Sequence[int] = range(len(rows))  # the row of every vertex
-    vertices: Sequence[str] = [row[vertex] for row in rows]
-    if columns.separator is not None:
-        split = (tuple(map(str.strip, cell.split(columns.separator))) for cell in vertices)
-        lists = [_filled(fields, name, line, "name") for line, fields in zip(lines, split, strict=True)]
-        at, vertices = _flattened(lists)
-
-    def column(place: int | None) -> list[str]:
-        return [""] * len(at) if place is None else [rows[row][place] for row in at]
-
-    edges = (np.array(at, dtype=np.int64), range(len(rows))) if edge is None else _coded(column(edge))
-    return _assembled(edges, vertices, column(weight), column(count), [lines[row] for row in at], name)
-
-
-def _flattened(lists: Sequence[Row]) -> tuple[Sequence[int], Sequence[str]]:
-    """The row and the name of every vertex; a row that has none has an empty name."""
-    filled = [members or ("",) for members in lists]
-    return np.repeat(range(len(lists)), list(map(len, filled))).tolist(), list(chain.from_iterable(filled))
+        members: Row = (row[vertex],)
+        if columns.separator is not None:
+            fields = tuple(map(str.strip, row[vertex].split(columns.separator)))
+            members = _filled(fields, name, line, "name") or ("",)
+        owner = number if edge is None else row[edge]
+        of_edge = "" if weight is None else row[weight]
+        of_vertex = "" if count is None else row[count]
+        for member in members:
+            yield line, owner, member, of_edge, of_vertex
 
 
 def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | None, int | None, int | None]:
@@ -332,15 +318,15 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
         return found[0]
 
     named = columns.named()
-    plain = columns.edge is None and columns.vertex is None
-    edge = place("edge_column", columns.edge, EDGE_WORDS)
-    vertex = place("vertex_column", columns.vertex, VERTEX_WORDS)
-    weight = place("weight_column", columns.weight, ("weight",) if plain else ())
+    plain = columns.edge_column is None and columns.vertex_column is None
+    edge = place("edge_column", columns.edge_column, EDGE_WORDS)
+    vertex = place("vertex_column", columns.vertex_column, VERTEX_WORDS)
+    weight = place("weight_column", columns.weight_column, ("weight",) if plain else ())
     places = {"edge_column": edge, "vertex_column": vertex, "weight_column": weight}
     if len({places[option] for option in named}) < len(named):
         raise ParameterError(f"{', '.join(named)} must name different columns, got {named}.")
     if edge == vertex:  # a named column has the word for the other one
-        edge, vertex = (edge, None) if columns.vertex is None else (None, vertex)
+        edge, vertex = (edge, None) if columns.vertex_column is None else (None, vertex)
     if vertex is None:
         raise TableError(
             f"{name}: which column holds the vertices? Name it with --vertex-column (vertex_column=); columns: {shown}."
@@ -357,73 +343,56 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
 # From rows to a hypergraph
 
 
-def _assembled(
-    owners: tuple[IntArray, Sequence[Any]],
-    vertices: Sequence[str],
-    weights: Sequence[str],
-    counts: Sequence[str],
-    lines: Sequence[int],
-    name: str,
-) -> Hypergraph:
-    """From the edges, by number and by name, and fields: a vertex, the edge's weight, how often the vertex is in it.
-
-    Each may be missing: an edge is −1 then, and a field is empty.
-    """
-    edges, edge_names = owners
-    places, texts = _coded(vertices)
-    weight = _numbers(weights, f"{name}: line", "weight", lines)
-    count = _numbers(counts, f"{name}: line", "count", lines)
-    for wrong, reason in (
-        ((edges < 0) & (places < 0), "neither an edge nor a vertex"),
-        ((edges < 0) & ~(np.isnan(weight) & np.isnan(count)), "a vertex without an edge has no weight and no count"),
-        ((places < 0) & ~np.isnan(count), "an edge without a vertex has no count"),
-        (count < 0, "the count must be 0 or more"),
-    ):
-        if wrong.any():
-            raise TableError(f"{name}: line {lines[int(wrong.argmax())]}: {reason}.")
-
-    edge_weights = np.ones(len(edge_names))
-    given = np.flatnonzero(~np.isnan(weight))
-    edge_weights[edges[given[::-1]]] = weight[given[::-1]]  # the first one stays
-    for at in given[edge_weights[edges[given]] != weight[given]]:
-        shown = f"{shortest(edge_weights.item(edges[at]))} above and {shortest(weight.item(at))} here"
-        raise TableError(f"{name}: line {lines[at]}: edge {edge_names[edges[at]]!r} has weight {shown}.")
-
-    names = _names(texts)
-    order = list(dict.fromkeys(places[edges < 0].tolist()))
-    if len(order) < len(names):  # rows without an edge do not name every vertex
-        order = list(range(len(names)))
-        if isinstance(names[0], int):
-            order.sort(key=names.__getitem__)
-    inside = (edges >= 0) & (places >= 0)
-    columns = np.argsort(np.array(order, dtype=np.int64))[places[inside]]
-    members = sparse.coo_array(
-        (np.where(np.isnan(count), 1.0, count)[inside], (edges[inside], columns)), shape=(len(edge_names), len(names))
-    )
-    return Hypergraph(members, edge_weights, [names[place] for place in order], _names(edge_names))
+def _assembled(memberships: Iterable[Membership], name: str) -> Hypergraph:
+    """From the memberships of all lines; each of their fields may be missing."""
+    weights: dict[str | int, float | None] = {}
+    order: dict[str, None] = {}
+    alone: dict[str, None] = {}
+    edges, vertices, counts = [], [], []
+    for line, edge, vertex, of_edge, of_vertex in memberships:
+        weight = _number(of_edge, "weight", line, name) if of_edge else None
+        count = _number(of_vertex, "count", line, name) if of_vertex else None
+        if edge == "":
+            if not vertex:
+                raise TableError(f"{name}: line {line}: neither an edge nor a vertex.")
+            if weight is not None or count is not None:
+                raise TableError(f"{name}: line {line}: a vertex without an edge has no weight and no count.")
+            order[vertex] = alone[vertex] = None
+            continue
+        before = weights.setdefault(edge, weight)
+        if before is None:
+            weights[edge] = weight
+        elif weight not in (None, before):
+            shown = f"{shortest(before)} above and {shortest(weight)} here"
+            raise TableError(f"{name}: line {line}: edge {edge!r} has weight {shown}.")
+        if vertex:
+            if count is not None and count < 0:
+                raise TableError(f"{name}: line {line}: the count must be 0 or more.")
+            order[vertex] = None
+            edges.append(edge)
+            vertices.append(vertex)
+            counts.append(1.0 if count is None else count)
+        elif count is not None:
+            raise TableError(f"{name}: line {line}: an edge without a vertex has no count.")
+    names = list(alone if len(alone) == len(order) else order)
+    if len(alone) < len(order) and isinstance(_names(names)[0], int):
+        names.sort(key=int)
+    known = {edge: 1.0 if weight is None else weight for edge, weight in weights.items()}
+    found = from_memberships(edges, vertices, counts, known, names)
+    return found.renamed(vertex_names=_names(names), edge_names=_names(list(known)))
 
 
-def _coded(fields: Sequence[str]) -> tuple[IntArray, list[str]]:
-    """The number of every text, −1 for an empty one, and the texts in the order in which they are first seen."""
-    codes, texts = numbered(chain([""], fields))
-    return codes[1:] - 1, texts[1:]
+def _number(field: str, what: str, line: int, name: str) -> float:
+    value = parse_number(field)
+    if value is None:
+        raise TableError(f"{name}: line {line}: the {what} must be a finite number, got {field[:80]!r}.")
+    return value
 
 
-def _numbers(fields: Sequence[str], where: str, what: str, lines: Sequence[int]) -> FloatArray:
-    """Numbers, NaN for an empty field."""
-    codes, texts = numbered(fields)
-    values = list(map(parse_number, texts))
-    for code, (text, value) in enumerate(zip(texts, values, strict=True)):
-        if text and value is None:
-            line = lines[int((codes == code).argmax())]
-            raise TableError(f"{where} {line}: the {what} must be a finite number, got {text[:80]!r}.")
-    return np.array(values, dtype=float)[codes]
-
-
-def _names(texts: Sequence[Any]) -> list[Any]:
-    """Integers if all texts are whole numbers in their usual spelling, or are integers already; else the texts."""
-    integers = isinstance(texts, range) or all(map(WHOLE.fullmatch, texts))
-    return list(map(int, texts)) if integers else list(texts)
+def _names(names: Sequence[str | int]) -> list[str] | list[int]:
+    """Integers if all are, or are whole numbers in their usual spelling; else as they are."""
+    texts = list(map(str, names))
+    return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
 
 
 # Writing
@@ -438,19 +407,16 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
     members, weights = hypergraph.members, hypergraph.weights
     vertices = _checked_names(hypergraph.vertex_names, "vertex")
     edges = _checked_names(hypergraph.edge_names, "edge")
-    memberships = [
-        (vertices[place], shortest(count))
-        for place, count in zip(members.indices.tolist(), members.data.tolist(), strict=True)
-    ]
+    indices, counts, ends = (array.tolist() for array in (members.indices, members.data, members.indptr))
     rows: list[tuple[Any, ...]] = []
-    for edge, weight, (start, end) in zip(edges, weights.tolist(), pairwise(members.indptr.tolist()), strict=True):
-        inside = memberships[start:end]
-        rows.extend((edge, vertex, shortest(weight), count) for vertex, count in inside)
-        if not inside:
-            rows.append((edge, "", shortest(weight), ""))
+    for edge, weight, (start, end) in zip(edges, map(shortest, weights.tolist()), pairwise(ends), strict=True):
+        inside: list[tuple[Any, ...]] = [
+            (edge, vertices[indices[at]], weight, shortest(counts[at])) for at in range(start, end)
+        ]
+        rows += inside or [(edge, "", weight, "")]
 
     # Vertices that are in no edge have rows of their own at the end, or all have them at the top to keep their order.
-    seen = dict.fromkeys(vertices[place] for place in members.indices.tolist())
+    seen = dict.fromkeys(vertices[place] for place in indices)
     order = list(seen | dict.fromkeys(vertices))
     if vertices and not isinstance(hypergraph.vertex_names[0], str):
         order.sort(key=int)

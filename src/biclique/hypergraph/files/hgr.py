@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from biclique.exceptions import DataError, TableError
-from biclique.hypergraph.build import numbered
 from biclique.hypergraph.files.lines import WHOLE, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.memory import require_memory
@@ -56,29 +55,31 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
             raise TableError(f"{name}: line {number} must be the weight of one vertex, got {len(fields)} fields.")
         _hgr_weight(fields[0], number, name)
 
-    weights, edges = np.ones(n_edges), body[:n_edges]
-    if edge_weights:
-        weights[:] = [_hgr_weight(fields[0], number, name) for number, fields in edges]
-        edges = [(number, fields[1:]) for number, fields in edges]
-    places, texts = numbered(chain.from_iterable(fields for _, fields in edges))
-    wrong = {text for text in texts if not (WHOLE.fullmatch(text) and 1 <= int(text) <= n_vertices)}
-    for number, fields in edges:
-        if not fields:
+    weights: list[float] = []
+    edges: list[tuple[str, ...]] = []
+    known: set[str] = set()
+    for number, fields in body[:n_edges]:
+        weights.append(_hgr_weight(fields[0], number, name) if edge_weights else 1.0)
+        members = fields[1:] if edge_weights else fields
+        if not members:
             raise TableError(f"{name}: line {number} has a weight and no vertices.")
-        if not wrong.isdisjoint(fields):
-            text = next(filter(wrong.__contains__, fields))[:80]
-            raise TableError(
-                f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {text!r}."
-            )
+        edges.append(members)
+        for vertex in members:
+            if vertex not in known and not (WHOLE.fullmatch(vertex) and 1 <= int(vertex) <= n_vertices):
+                raise TableError(
+                    f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got "
+                    f"{vertex[:80]!r}."
+                )
+            known.add(vertex)
     require_memory(
         BYTES_PER_VERTEX * n_vertices,
         f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
         "is that number right?",
     )
-    indices = np.array(list(map(int, texts)), dtype=np.int64)[places] - 1
-    indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])
-    members = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
-    return Hypergraph(members, weights, np.arange(1, n_vertices + 1))
+    indices = np.array(list(map(int, chain.from_iterable(edges))), dtype=np.int64) - 1
+    indptr = np.cumsum([0, *map(len, edges)])
+    counts = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
+    return Hypergraph(counts, weights, np.arange(1, n_vertices + 1))
 
 
 def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from biclique.exceptions import DataError, TableError
@@ -13,14 +14,13 @@ from biclique.hypergraph.hypergraph import Hypergraph
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
+ATTRIBUTES = ("attrs", "attr")
+"""Keys of an item's attributes; the second in older files."""
+
 LARGEST_BITS = 14_000
 """Of integer names: about 4,200 digits. Python writes and reads up to 4,300."""
 
 KINDS = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
-
-
-class _ItemError(ValueError):
-    """What is wrong with an item; the reader of its section adds where it is."""
 
 
 def parse_hif(text: str, name: str) -> Hypergraph:
@@ -49,37 +49,23 @@ def parse_hif(text: str, name: str) -> Hypergraph:
         raise TableError(f"{name}: metadata must be an object, got {_kind(document['metadata'])}.")
 
     order: dict[str | int, None] = {}
+    for where, item in _items(document, "nodes", name):
+        order[_id(item, "node", where)] = None
+        _weight(item, where)  # checked, and not kept
     weights: dict[str | int, float] = {}
-    edges, vertices, counts = [], [], []
-
-    def read_node(item: dict[str, Any]) -> None:
-        order[_id(item, "node")] = None
-        _weight(item)  # checked, and not kept
-
-    def read_edge(item: dict[str, Any]) -> None:
-        edge, weight = _id(item, "edge"), _edge_weight(item)
+    for where, item in _items(document, "edges", name):
+        edge, weight = _id(item, "edge", where), _edge_weight(item, where)
         if weights.setdefault(edge, weight) != weight:
-            raise _ItemError(" comes again with another weight; list every edge once.")
-
-    def read_incidence(item: dict[str, Any]) -> None:
+            raise TableError(f"{where} comes again with another weight; list every edge once.")
+    edges, vertices, counts = [], [], []
+    for where, item in _items(document, "incidences", name):
         if item.get("direction", "head") not in ("head", "tail"):
-            raise _ItemError(f".direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
-        edges.append(_id(item, "edge"))
-        vertices.append(_id(item, "node"))
-        counts.append(_weight(item))
+            raise TableError(f"{where}.direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
+        edges.append(_id(item, "edge", where))
+        vertices.append(_id(item, "node", where))
+        counts.append(_weight(item, where))
         if counts[-1] < 0:
-            raise _ItemError(f".weight must be 0 or more, got {_shown(item['weight'])}.")
-
-    for section, read in (("nodes", read_node), ("edges", read_edge), ("incidences", read_incidence)):
-        items = document.get(section, [])
-        if not isinstance(items, list):
-            raise TableError(f"{name}: {section} must be an array, got {_kind(items)}.")
-        for at, item in enumerate(items):
-            try:
-                _check_object(item)
-                read(item)
-            except _ItemError as error:
-                raise TableError(f"{name}: {section}[{at}]{error}") from error
+            raise TableError(f"{where}.weight must be 0 or more, got {_shown(item['weight'])}.")
     every_edge = dict.fromkeys([*weights, *edges], 1.0) | weights
     return from_memberships(edges, vertices, counts, every_edge, order | dict.fromkeys(vertices))
 
@@ -115,16 +101,22 @@ def _shown(value: Any) -> str:
     return _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)[:80]
 
 
-def _check_object(item: Any) -> None:
-    """An item is an object, and so are its attributes."""
-    if not isinstance(item, dict):
-        raise _ItemError(f" must be an object, got {_shown(item)}.")
-    for key in ("attrs", "attr"):  # "attr" in older files
-        if key in item and not isinstance(item[key], dict):
-            raise _ItemError(f".{key} must be an object, got {_shown(item[key])}.")
+def _items(document: dict[str, Any], section: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The items of a section, each after its place: objects, whose attributes are objects."""
+    items = document.get(section, [])
+    if not isinstance(items, list):
+        raise TableError(f"{name}: {section} must be an array, got {_kind(items)}.")
+    for at, item in enumerate(items):
+        where = f"{name}: {section}[{at}]"
+        if not isinstance(item, dict):
+            raise TableError(f"{where} must be an object, got {_shown(item)}.")
+        for key in ATTRIBUTES:
+            if not isinstance(item.get(key, {}), dict):
+                raise TableError(f"{where}.{key} must be an object, got {_shown(item[key])}.")
+        yield where, item
 
 
-def _id(item: dict[str, Any], key: str) -> str | int:
+def _id(item: dict[str, Any], key: str, where: str) -> str | int:
     """The id of an item: text or an integer."""
     value = item.get(key)
     if type(value) is str or type(value) is int:
@@ -132,27 +124,26 @@ def _id(item: dict[str, Any], key: str) -> str | int:
     if isinstance(value, float) and value.is_integer():
         return int(value)  # 1.0 is an integer in JSON
     if key not in item:
-        raise _ItemError(f".{key} is missing.")
-    raise _ItemError(f".{key} must be text or a whole number, got {_shown(value)}.")
+        raise TableError(f"{where}.{key} is missing.")
+    raise TableError(f"{where}.{key} must be text or a whole number, got {_shown(value)}.")
 
 
-def _weight(item: dict[str, Any], key: str = "weight") -> float:
+def _weight(item: dict[str, Any], where: str) -> float:
     """A finite number, 1 if there is none."""
     value = item.get("weight", 1)
     if type(value) not in (int, float):
-        raise _ItemError(f".{key} must be a finite number, got {_kind(value)}.")
+        raise TableError(f"{where}.weight must be a finite number, got {_kind(value)}.")
     if not abs(value) <= sys.float_info.max:
-        raise _ItemError(f".{key} must be a finite number, got a number too large.")
+        raise TableError(f"{where}.weight must be a finite number, got a number too large.")
     return float(value)
 
 
-def _edge_weight(item: dict[str, Any]) -> float:
+def _edge_weight(item: dict[str, Any], where: str) -> float:
     """The weight of an edge, which may be among its attributes."""
-    if "weight" not in item:
-        for place in ("attrs", "attr"):
-            if item.get(place, {}).get("weight") is not None:
-                return _weight(item[place], f"{place}.weight")
-    return _weight(item)
+    for key in () if "weight" in item else ATTRIBUTES:
+        if item.get(key, {}).get("weight") is not None:
+            return _weight(item[key], f"{where}.{key}")
+    return _weight(item, where)
 
 
 def format_hif(hypergraph: Hypergraph) -> str:
