@@ -140,7 +140,7 @@ def landmarks() -> None:
     panels[3].set_xscale("log")
     panels[3].set_title("agreement, 40,000 rows", fontsize=10)
     panels[3].set_xlabel("landmarks")
-    panels[3].legend(fontsize=7)
+    panels[3].legend(fontsize=7, loc="upper left")
     save(figure, "default_landmarks")
 
 

@@ -1,12 +1,17 @@
 """Draw the pictures of the pages and of the README: ``python docs/pictures.py [NAME ...]``.
 
-Each is a figure of a script in examples/, kept in docs/images so that pages show it without the site.
+Each is a figure of a script in examples/, kept in docs/images so that pages show it without the site. ``report`` and
+``customers`` are screenshots of the report of examples/report.py and of the tutorial: they need Chromium.
 """
 
 from __future__ import annotations
 
+import re
 import runpy
+import shlex
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -23,6 +28,8 @@ PICTURES = {
     "hypergraph": ("plot_neighbourhoods", 0),
 }
 """Pictures: the script, and which of its figures."""
+SHOTS = {"report": 1185, "customers": 1220}
+"""Screenshots of reports, 1000 pixels wide: their heights."""
 
 
 def draw(name: str) -> None:
@@ -42,6 +49,26 @@ def draw(name: str) -> None:
     plt.close("all")
 
 
+def shoot(name: str) -> None:
+    """The first screen of a report, as Chromium shows it."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        if name == "report":
+            commands = [[str(ROOT / "examples" / "report.py"), "--out", "report.html"]]
+        else:
+            tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+            cluster = re.search(r"^\$ biclique (cluster .* --report customers.html .*)$", tutorial, flags=re.MULTILINE)
+            if cluster is None:
+                raise SystemExit("pictures.py: the tutorial has no command with --report customers.html")
+            commands = [[str(ROOT / "examples" / "customers.py")], ["-m", "biclique", *shlex.split(cluster[1])]]
+        for command in commands:
+            subprocess.run([sys.executable, *command], cwd=folder, check=True)
+        picture = ROOT / "docs" / "images" / f"{name}.png"
+        flags = ["--headless=new", "--no-sandbox", "--hide-scrollbars", f"--window-size=1000,{SHOTS[name]}"]
+        page = (folder / f"{name}.html").as_uri()
+        subprocess.run(["chromium", *flags, f"--screenshot={picture}", page], check=True, stderr=subprocess.DEVNULL)
+
+
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or PICTURES:
-        draw(wanted)
+    for wanted in sys.argv[1:] or (*PICTURES, *SHOTS):
+        (shoot if wanted in SHOTS else draw)(wanted)

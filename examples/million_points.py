@@ -9,7 +9,7 @@ kernel, computed through FFTs. It takes about half a minute, so the site shows a
 .. image:: /images/million_points.png
 
 ``python examples/million_points.py --out picture.png`` writes the picture, ``--rows 20000`` takes fewer
-points. It needs ``pip install '.[fourier,plot]' in a clone of biclique``. Points are counted on a raster and drawn as
+points. It needs ``pip install '.[fourier,plot]'`` in a clone. Points are counted on a raster and drawn as
 an image: a dot for every point would take longer than the clustering.
 """
 

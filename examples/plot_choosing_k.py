@@ -50,8 +50,8 @@ print(caught[-1].message)
 # Close groups
 # ------------
 #
-# The closer the groups, the less can be known. Beyond some point fewer clusters are found, and the
-# curve shows it before.
+# The closer the groups, the less can be known: the best stability falls, and at last no structure
+# is seen.
 
 figure, axes = plt.subplots(2, 3, figsize=(9, 5), constrained_layout=True)
 for (above, below), distance in zip(axes.T, (6.0, 3.6, 2.4), strict=True):
@@ -60,7 +60,10 @@ for (above, below), distance in zip(axes.T, (6.0, 3.6, 2.4), strict=True):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = select_n_clusters(close, 8, random_state=0)
+        labels = BicliqueSpectralClustering(found.n_clusters, random_state=0).fit_predict(close)
     found.plot(below)
-    above.scatter(*close.T, s=6, c=found.labels, cmap="tab10")
-    above.set(xticks=[], yticks=[], title=f"{distance:g} σ apart: {found.n_clusters} clusters")
+    below.set_ylim(0.3, 1.03)
+    above.scatter(*close.T, s=6, c=labels, cmap="tab10")
+    seen = "structure" if found.has_structure else "no structure"
+    above.set(xticks=[], yticks=[], title=f"{distance:g} σ apart: {seen},\n{found.n_clusters} clusters")
 plt.show()

@@ -35,7 +35,7 @@ alone = KMeans(4, n_init=10, random_state=0).fit_predict(X)
 print(f"k-means with four clusters: {adjusted_rand_score(truth, alone):.3f}")
 print(f"consensus of twenty:        {adjusted_rand_score(truth, labels):.3f}")
 
-figure, axes = plt.subplots(2, 2, figsize=(9, 4.6), constrained_layout=True)
+figure, axes = plt.subplots(2, 2, figsize=(9, 4.0), constrained_layout=True)
 shown = {
     f"one run, {numbers[0]} clusters": partitions[:, 0],
     f"another run, {numbers[1]} clusters": partitions[:, 1],

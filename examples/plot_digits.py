@@ -13,7 +13,8 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique import BicliqueSpectralClustering
+from biclique.report import plot_clusters
 
 digits = load_digits()
 X, y = digits.data, digits.target
@@ -56,11 +57,8 @@ plt.show()
 # A map
 # -----
 #
-# The embedding gives coordinates for pictures and pipelines.
+# Images that are alike lie close together.
 
-coordinates = BicliqueSpectralEmbedding(n_components=3, random_state=0).fit_transform(X)
-figure, axis = plt.subplots(figsize=(6, 5), constrained_layout=True)
-points = axis.scatter(coordinates[:, -2], coordinates[:, -1], s=5, c=y, cmap="tab10")
-figure.colorbar(points, ax=axis, ticks=range(10), label="digit")
-axis.set(xticks=[], yticks=[], title="two columns of the embedding")
+figure, axis = plt.subplots(figsize=(7, 5.5), constrained_layout=True)
+plot_clusters(model, X, ax=axis)
 plt.show()

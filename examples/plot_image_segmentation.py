@@ -62,8 +62,9 @@ large = load_sample_image("flower.jpg")[40:400:2, 120:600:2] / 255
 down, right = np.mgrid[: large.shape[0], : large.shape[1]]
 place = np.column_stack([down.ravel(), right.ravel()]) / large.shape[1]
 labels = methods["biclique"].predict(np.column_stack([large.reshape(-1, 3), 0.5 * place]))
+regions = labels.reshape(large.shape[:2])
 figure, axis = plt.subplots(figsize=(5, 3.8), constrained_layout=True)
-axis.imshow(labels.reshape(large.shape[:2]), cmap="tab10")
+axis.imshow(np.array([large[regions == region].mean(axis=0) for region in range(4)])[regions])
 axis.set_title(f"{large.shape[0]} × {large.shape[1]} pixels, labelled by predict")
 axis.set_axis_off()
 plt.show()

@@ -60,7 +60,7 @@ def hull(panel: Axes, z: int, alpha: float, colour: str) -> None:
         panel.fill(*corners.T, facecolor=colour, alpha=alpha, edgecolor=colour)
 
 
-figure, panels = plt.subplots(1, 3, figsize=(11, 2.7), constrained_layout=True, sharex=True, sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(11, 2.45), constrained_layout=True, sharex=True, sharey=True)
 middle = int(np.argmin(np.linalg.norm(X - X[16:].mean(axis=0), axis=1)))
 for near in X[members[middle]]:
     panels[0].plot(*np.array([X[middle], near]).T, color="black", linewidth=0.8)

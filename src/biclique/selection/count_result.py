@@ -44,7 +44,8 @@ class CountResult(Readable):
     ``n_clusters`` is the choice. ``runner_up`` is the most stable other k, and ``margin`` the stability of the choice
     minus that of the runner-up: not positive if a smaller k is as stable, because the larger one is then chosen.
     ``structure`` says whether there are clusters at all. ``labels`` are those of the choice on the ``rows`` distinct
-    rows that were looked at. ``interrupted`` says that the search was ended by hand.
+    rows that were looked at, in an order of their own: for labels of X, fit with this ``n_clusters``.
+    ``interrupted`` says that the search was ended by hand.
     """
 
     counted: tuple[Counted, ...]
@@ -108,4 +109,5 @@ class CountResult(Readable):
         ax.scatter(k[left_out], mean[left_out], marker="x", color="tab:gray", zorder=3, label="left out")
         ax.scatter(k[chosen], mean[chosen], marker="*", s=160, color="tab:red", zorder=3)
         ax.set(xlabel="number of clusters", ylabel="stability")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         return ax
