@@ -38,11 +38,10 @@ print(model.order_reason_)
 # The default needs no order: in the hypergraph of neighbourhoods every row shares hyperedges with its
 # neighbours, so a single row is never a cluster.
 
-kernel = {"affinity": "rbf", "gamma": 0.1}
 methods = {
-    "rbf, order 2": BicliqueSpectralClustering(3, order=2, random_state=0, **kernel),
+    "rbf, order 2": BicliqueSpectralClustering(3, affinity="rbf", gamma=0.1, order=2, random_state=0),
     f"rbf, order {model.order_:g} (auto)": model,
-    "rbf, order 4": BicliqueSpectralClustering(3, order=4, random_state=0, **kernel),
+    "rbf, order 4": BicliqueSpectralClustering(3, affinity="rbf", gamma=0.1, order=4, random_state=0),
     "the default": BicliqueSpectralClustering(3, random_state=0),
 }
 figure, axes = plt.subplots(1, 4, figsize=(11, 3.2), constrained_layout=True, sharey=True)
