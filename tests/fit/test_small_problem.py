@@ -36,9 +36,9 @@ def test_eigenpairs_and_embedding_are_those_of_the_dense_matrix(order, weighted)
     pairs = top_eigenpairs(cut, 4, deflate=cut.trivial)
     _, expected = Extension.fit(cut, pairs, 1e-15)
     found = factored_spectrum(feature_map, in_chunks(X, w, 77), order, 4, length=1.0)
-    found = found.with_signs(found.embed(X), w)
+    found = found.with_signs(found.embed_seen(X)[0], w)
     np.testing.assert_allclose(found.values, pairs.values, rtol=1e-10)
-    np.testing.assert_allclose(found.embed(X), expected, atol=1e-8)
+    np.testing.assert_allclose(found.embed_seen(X)[0], expected, atol=1e-8)
     assert found.n_rows == N
     assert found.unseen == 0
     np.testing.assert_allclose(found.residuals, 0, atol=1e-12)
@@ -60,7 +60,7 @@ def test_the_docstrings_formula():
     values, U = values[::-1][:3], U[:, ::-1][:, :3]
     embedded = (Phi - np.outer(delta / rho, s)) @ U / np.sqrt(values) / np.sqrt(S)[:, None]
     found = factored_spectrum(feature_map, in_chunks(X, w, 60), order, 3, length=1.0)
-    ours = found.embed(X)
+    ours = found.embed_seen(X)[0]
     np.testing.assert_allclose(found.values, values, rtol=1e-10)
     np.testing.assert_allclose(np.abs(ours[:, 1:]), np.abs(embedded), atol=1e-9)
     np.testing.assert_allclose(ours[:, 0], np.sqrt(S / rho), atol=1e-12)
@@ -73,7 +73,7 @@ def test_chunks_and_threads_change_nothing(dtype):
     whole = factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=1)
     threads = factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=3)
     assert np.array_equal(whole.coefficients, threads.coefficients)
-    assert np.array_equal(whole.embed(X, 1), threads.embed(X, 3))
+    assert np.array_equal(whole.embed_seen(X, 1)[0], threads.embed_seen(X, 3)[0])
     pieces = factored_spectrum(feature_map, in_chunks(X, w, 1234), 4, 3, length=1.0)
     np.testing.assert_allclose(pieces.values, whole.values, rtol=1e-4 if dtype == np.float32 else 1e-10)
 
@@ -102,7 +102,7 @@ def test_unseen_rows_are_counted_and_finite():
     feature_map = NystroemMap(RBF(0.3), X[:50], np.float64)
     found = factored_spectrum(feature_map, in_chunks(X, np.ones(len(X)), 100), 2, 3, length=1.0)
     assert found.unseen == 3
-    embedded = found.embed(X)
+    embedded = found.embed_seen(X)[0]
     assert np.isfinite(embedded).all()
     assert np.abs(embedded[-3:]).max() < 1e-6
     assert factored_spectrum(feature_map, in_chunks(X, np.ones(len(X)), 100), 4, 3, length=1.0).unseen == 0
@@ -124,7 +124,7 @@ def test_no_more_pairs_than_there_are():
     X = rows(30, d=2) + 5
     found = factored_spectrum(ExactMap(Linear(), 2), in_chunks(X, np.ones(30), 30), 4, 5, length=7.0)
     assert len(found.values) == 1
-    assert found.embed(X).shape == (30, 2)
+    assert found.embed_seen(X)[0].shape == (30, 2)
 
 
 def test_errors_against_the_exact_kernel():
@@ -181,7 +181,7 @@ def test_a_light_row_beside_five_million(order):
     ]
     assert [f.unseen for f in found] == [0, 0]
     np.testing.assert_allclose(found[0].values, found[1].values, rtol=5e-3)  # float32 leaves directions out
-    np.testing.assert_allclose(found[0].embed(X)[-1] ** 2, found[1].embed(X)[-1] ** 2, atol=1e-4)
+    np.testing.assert_allclose(found[0].embed_seen(X)[0][-1] ** 2, found[1].embed_seen(X)[0][-1] ** 2, atol=1e-4)
     if order == 2:
         assert found[0].values[0] == pytest.approx(1, abs=1e-5)
 

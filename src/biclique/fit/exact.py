@@ -34,7 +34,7 @@ from biclique.gram.torch_gram import TorchGram
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import members_of, without_loops
 from biclique.progress import Progress
-from biclique.rows.array import Pool, RowSource, Vertices
+from biclique.rows.array import RowSource, Vertices, distinct_drawn
 from biclique.runtime.arguments import check_random
 from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, unit_rows
@@ -246,8 +246,7 @@ class ExactCuts:
             gram = DenseGram(K, n_jobs=n_jobs) if isinstance(K, np.ndarray) else SparseGram(K, n_jobs=n_jobs)
         elif name in FACTORED:
             some = draw_by_permutation(n, pool_size(settings.rank), random)
-            pool = Pool(vertices.data[some], vertices.weights[some])
-            approximate, error = choose_map(settings, chosen, orders[0], pool, random)
+            approximate, error = choose_map(settings, chosen, orders[0], vertices.some(some), random)
             gram = FactoredGram(approximate, vertices.data, n_jobs=n_jobs, tick=tick)
             chosen = replace(chosen, rank=approximate.size, error=error)
         else:
@@ -277,8 +276,8 @@ class ExactCuts:
         n = int(source.held.shape[0])
         if source.n_counted != n:
             raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
-        pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
-        kernel, gamma = choose_kernel(settings, pool.vertices, random, None)
+        pool = distinct_drawn(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
+        kernel, gamma = choose_kernel(settings, pool, random, None)
         if kernel is None:
             raise TypeError("a device computes K of a kernel")
         _, reason = choose_gram(settings, source, n)

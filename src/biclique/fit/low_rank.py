@@ -33,7 +33,7 @@ from biclique.gram.dense import DenseGram
 from biclique.kernels.kernel import Kernel
 from biclique.neighbors.index import nearest_row
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Pool, RowSource
+from biclique.rows.array import ArrayRows, Block, RowSource, Vertices
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, rows_on_host, scalars, to_host
 from biclique.spectral.cut import (
     NULL_EIGENVALUE,
@@ -68,10 +68,6 @@ class FactoredSpectrum(Points):
     """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
 
     keeps_tensors: bool = False
-
-    def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
-        """The embedding of rows, shape (n, 1 + k)."""
-        return self.embed_seen(X, n_jobs)[0]
 
     def embed_seen(self, X: Rows, n_jobs: int | None = None) -> tuple[FloatArray, np.ndarray]:
         """A row is seen if any feature tells something of it: its degree is not zero."""
@@ -131,16 +127,16 @@ class RowSums:
     @classmethod
     def of(
         cls, feature_map: FeatureMap, source: RowSource, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> RowSums:
+    ) -> Self:
         """One pass over the rows."""
         light = feature_map.for_rows()
+        return source.sum(lambda block: cls.of_block(light, block, n_jobs), "sums", progress or Progress())
 
-        def of_block(block: Block) -> RowSums:
-            w = block.weights
-            sums = column_sums(light, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
-            return cls(sums, float(w.sum()), block.rows.shape[0])
-
-        return source.sum(of_block, "sums", progress or Progress())
+    @classmethod
+    def of_block(cls, feature_map: FeatureMap, block: Block, n_jobs: int | None) -> Self:
+        """Of some of the rows."""
+        sums = column_sums(feature_map, block.rows, block.weights[:, None], n_jobs=n_jobs)[:, 0]
+        return cls(sums, float(block.weights.sum()), block.rows.shape[0])
 
     def __iadd__(self, other: Self) -> Self:
         self.sums += other.sums
@@ -168,12 +164,6 @@ class SmallPairs:
     vectors: FloatArray  # (r, k)
     residuals: FloatArray  # (k,)
     informative: np.ndarray  # which λ are not null, (k,)
-
-    def beside(self, s: FloatArray) -> FloatArray:
-        """[s, (I − ssᵀ/ρ) U Λ^(−1/2)], null eigenvalues as zeros: φ(x) times this is x's embedding, up to S(x)."""
-        unit = s / np.sqrt(s @ s)
-        scale = np.where(self.informative, 1 / np.sqrt(np.where(self.informative, self.values, 1.0)), 0.0)
-        return np.column_stack([s, (self.vectors - np.outer(unit, unit @ self.vectors)) * scale])
 
 
 def dense_pairs(products: FloatArray, s: FloatArray, k: int, feature_map: FeatureMap) -> SmallPairs:
@@ -230,12 +220,23 @@ def factored_spectrum(
             "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
         )
     noise = rounding * length * first.weight / first.n_rows
-    # An approximate K can have rows of a negative degree. Up to here it may be rounding, at the very worst.
-    negative = -min(rounding * length * first.weight, 0.5 * mean_degree)
-    of_block = _second_pass(feature_map, first, feature_map.lift(s), mean_degree, order, noise, negative, n_jobs)
+    of_block = _second_pass(feature_map, first, feature_map.lift(s), mean_degree, order, noise, n_jobs)
     products = source.sum(of_block, "matrix", progress or Progress())
-    products.check(feature_map, order, first.n_rows, mean_degree)
+    numbers, degrees = products.without.T
+    # An approximate K can have rows of a negative degree. Up to here it may be rounding, at the very worst.
+    negative = degrees < -min(rounding * length * first.weight, 0.5 * mean_degree)
+    if negative.any():
+        cure = "use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)"
+        if not feature_map.exact:
+            cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
+        raise DegreeError(
+            f"{negative.sum()} of {first.n_rows} rows have a degree that is not positive at order {order:g} (first row "
+            f"{numbers[negative].min():.0f}; lowest {degrees.min():.3g}, mean degree {mean_degree:.3g}): {cure}."
+        )
     pairs = dense_pairs(products.gram, s, k, feature_map) if solve is None else solve(products.gram, s, order, k)
+    scale = np.where(pairs.informative, 1 / np.sqrt(np.where(pairs.informative, pairs.values, 1.0)), 0.0)
+    unit = s / np.sqrt(total)
+    beside = (pairs.vectors - np.outer(unit, unit @ pairs.vectors)) * scale  # null eigenvalues as zeros
     return FactoredSpectrum(
         map=feature_map,
         order=order,
@@ -244,42 +245,24 @@ def factored_spectrum(
         values=pairs.values,
         informative=pairs.informative,
         residuals=pairs.residuals,
-        coefficients=feature_map.lift(pairs.beside(s)),
+        coefficients=feature_map.lift(np.column_stack([s, beside])),
         noise=noise,
         n_rows=first.n_rows,
-        unseen=products.unseen,
+        unseen=len(numbers),
     )
 
 
 @dataclass
 class _Products:
-    """What the second pass gives: Cᵀ W S⁻¹ C, and what is known of rows whose degree is zero or negative."""
+    """What the second pass gives."""
 
-    gram: Array  # (p, p), or a CSR matrix if columns are sparse
-    unseen: int = 0
-    negative: int = 0
-    first: float = np.inf
-    """The first row with a negative degree."""
-    lowest: float = np.inf
+    gram: Array  # Cᵀ W S⁻¹ C, (p, p), or a CSR matrix if columns are sparse
+    without: FloatArray  # rows whose degree is zero or negative, (m, 2): number and degree
 
-    def __iadd__(self, other: _Products) -> _Products:
+    def __iadd__(self, other: Self) -> Self:
         self.gram += other.gram
-        self.unseen += other.unseen
-        self.negative += other.negative
-        self.first = min(self.first, other.first)
-        self.lowest = min(self.lowest, other.lowest)
+        self.without = np.concatenate([self.without, other.without])
         return self
-
-    def check(self, feature_map: FeatureMap, order: float, n_rows: int, mean_degree: float) -> None:
-        """Refuse degrees that are clearly negative."""
-        if self.negative:
-            cure = "use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)"
-            if not feature_map.exact:
-                cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
-            raise DegreeError(
-                f"{self.negative} of {n_rows} rows have a degree that is not positive at order {order:g} "
-                f"(first row {self.first:.0f}; lowest {self.lowest:.3g}, mean degree {mean_degree:.3g}): {cure}."
-            )
 
 
 def _second_pass(
@@ -289,7 +272,6 @@ def _second_pass(
     mean_degree: float,
     order: float,
     noise: float,
-    negative: float,
     n_jobs: int | None,
 ) -> Callable[[Block], _Products]:
     """Cᵀ W S⁻¹ C of a block, for the columns C = c(X) less their mean, whose coefficients ``trivial`` give δ.
@@ -299,7 +281,7 @@ def _second_pass(
     light, mean = feature_map.for_rows(), first.sums / first.weight
 
     def of_block(block: Block) -> _Products:
-        without: list[_Products] = []  # rows without a degree; threads add to it
+        without = [np.empty((0, 2))]  # threads add to it
 
         def weigh(columns: FloatArray, place: slice) -> FloatArray:
             """√(w/S) of rows, from their columns."""
@@ -310,19 +292,12 @@ def _second_pass(
             shrunken = shrunken_degrees(degrees, mean_degree, order)
             seen = shrunken > least_degree(sizes, light.dtype, noise, mean_degree)
             if not scalars(seen.all())[0]:
-                counted, degrees_here = to_host(w) > 0, to_host(shrunken)
-                unseen = int((counted & ~to_host(seen)).sum())
-                bad = np.flatnonzero(counted & (degrees_here < negative))
-                at = block.start + place.start + bad
-                lowest = float(degrees_here[bad].min(initial=np.inf))
-                without.append(_Products(np.zeros(()), unseen, len(bad), at.min(initial=2**62), lowest))
+                unseen = np.flatnonzero((to_host(w) > 0) & ~to_host(seen))
+                without.append(np.column_stack([block.start + place.start + unseen, to_host(shrunken)[unseen]]))
             return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
 
         gram = weighted_gram(light, block.rows, weigh, centre=mean, n_rows=first.n_rows, n_jobs=n_jobs)
-        total = _Products(gram)
-        for one in without:
-            total += one
-        return total
+        return _Products(gram, np.concatenate(without))
 
     return of_block
 
@@ -402,13 +377,13 @@ def pool_size(rank: int | str) -> int:
 
 
 def choose_map(
-    settings: Settings, chosen: Chosen, order: float, pool: Pool, random: np.random.RandomState
+    settings: Settings, chosen: Chosen, order: float, pool: Vertices, random: np.random.RandomState
 ) -> tuple[FeatureMap, ApproximationError | None]:
     """The feature map of the rank asked for, and how far it is from the kernel: None if it is the kernel itself."""
     kernel, dtype, n = chosen.kernel, chosen.dtype, pool.n
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
-    kind = kind_of_map(settings, chosen.gram, kernel, pool.rows.shape[1])
+    kind = kind_of_map(settings, chosen.gram, kernel, pool.data.shape[1])
     landmarks = FEATURE_MAPS[kind].has_landmarks
     available = n if landmarks else max(n, chosen.n_rows)
     if not isinstance(settings.rank, str) and settings.rank > available:
@@ -417,14 +392,14 @@ def choose_map(
             f"rank='auto', or a rank of at most {available}."
         )
     if FEATURE_MAPS[kind].exact:
-        return make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None
+        return make_map(kind, kernel, pool.data, 0, random=random, dtype=dtype), None
     compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, min(n, 2)))])
     seed = int(random.randint(2**31))
     size = rank_of(settings, available if landmarks else None)
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(np.arange(n), compared)
-    rows = pool.rows[others] if size <= len(others) else pool.rows
+    rows = pool.data[others] if size <= len(others) else pool.data
     found = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
-    exact_rows, weights = pool.rows[compared].astype(np.float64), pool.weights[compared]
+    exact_rows, weights = pool.data[compared].astype(np.float64), pool.weights[compared]
     k = settings.n_columns - 1
     return found, approximation_error(kernel, found, exact_rows, weights, order, k, seed)

@@ -11,9 +11,8 @@ each are found by multigrid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -42,11 +41,11 @@ from biclique.gram.sparse import SparseGram
 from biclique.kernels.gower import Columns, Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Found, Pool, RowSource, Sum, Vertices, distinct_rows, drawn
+from biclique.rows.array import ArrayRows, Block, RowSource, Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import PIECE_ROWS, float64, moved, namespace, on_host, rows_on_host, to_host
-from biclique.runtime.threads import one_thread, run_panels
+from biclique.runtime.namespace import float64, moved, namespace, on_host, rows_on_host, to_host
+from biclique.runtime.threads import run_panels
 from biclique.spectral.components import parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
@@ -73,29 +72,10 @@ class KeptMap(FeatureMap):
 
 
 class KeptRows(ArrayRows):
-    """φ(x) of all rows: threads work on one block if rows are summed, and on many if every row gets something.
+    """φ(x) of all rows, or on a device the numbers of their landmarks, as one block: threads share the work on it."""
 
-    A device works on one block in any case.
-    """
-
-    def __init__(self, phi: Rows, weights: FloatArray, n_jobs: int | None) -> None:
-        super().__init__(phi, weights)
-        self.n_jobs = n_jobs
-
-    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
-        progress.say(f"pass over the rows for the {what}")
-        return function(Block(self.X, self.weights))
-
-    def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
-        progress.say(f"pass over the rows for the {what}")
-        if not on_host(self.X):
-            return [function(Block(self.X, self.weights))]
-
-        def of_piece(place: slice) -> Found:
-            with one_thread():
-                return function(Block(self.X[place], self.weights[place], place.start))
-
-        return run_panels(of_piece, self.n_rows, PIECE_ROWS, n_jobs=self.n_jobs)
+    def _blocks(self) -> Iterator[Block]:
+        yield Block(self.X, self.weights)
 
 
 @dataclass
@@ -105,33 +85,33 @@ class FirstPass(RowSums):
     parts: IntArray  # (p,), the connected component of every landmark, −1 for one without rows
 
     @classmethod
-    def none(cls, size: int) -> FirstPass:
-        """Of no rows."""
-        return cls(np.zeros(size), 0.0, 0, np.full(size, -1))
+    def of_block(cls, feature_map: FeatureMap, block: Block, n_jobs: int | None) -> Self:
+        if not on_host(block.rows):
+            phi: Any = feature_map.columns(block.rows)
+            w = moved(float64(block.weights), block.rows)
+            return cls(to_host(phi.sums(w)), float(w.sum()), len(w), joined_components(phi.links()))
+
+        def add(total: Any, phi: sparse.csr_array, place: slice) -> Any:
+            w = float64(block.weights[place])
+            counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
+            total += cls(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
+            return total
+
+        p = feature_map.size
+        found: Self = sum_blocks(feature_map, block.rows, lambda: cls(np.zeros(p), 0.0, 0, np.full(p, -1)), add, n_jobs)
+        return found
 
     def __iadd__(self, other: Self) -> Self:
         super().__iadd__(other)
-        both = [parts for parts in (self.parts, other.parts) if parts.max() >= 0]
-        if both:
-            # Every component of either side is a row that has the landmarks of that component.
-            rows = np.concatenate([parts + 1 + j * (len(parts) + 1) for j, parts in enumerate(both)])
-            columns = np.tile(np.arange(len(self.parts)), len(both))
-            used = np.concatenate([parts >= 0 for parts in both])
-            shape = (int(rows.max()) + 1, len(self.parts))
-            ones = np.ones(int(used.sum()))
-            self.parts = joined_components(sparse.csr_array((ones, (rows[used], columns[used])), shape=shape))
+        # A component of either side is like a row that has all its landmarks.
+        self.parts = joined_components(sparse.vstack([_members(self.parts), _members(other.parts)]))
         return self
 
 
-@dataclass(frozen=True)
-class NeighborhoodHypergraph:
-    """The rows with their neighbourhoods, and the first pass over them."""
-
-    map: NeighborhoodMap
-    rows: RowSource
-    columns: FeatureMap
-    """φ of ``rows``."""
-    first: FirstPass
+def _members(parts: IntArray) -> sparse.csr_array:
+    """Which landmarks every component has, (components, p)."""
+    used = np.flatnonzero(parts >= 0)
+    return sparse.csr_array((np.ones(len(used)), (parts[used], used)), shape=(int(parts.max()) + 1, len(parts)))
 
 
 def map_neighborhoods(
@@ -148,31 +128,24 @@ def map_neighborhoods(
     if source.in_memory and n:
         size = n * (BYTES_PER_ROW + 8 * settings.n_columns)
         require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
-    pool, numbers = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
+    pool, numbers = draw_rows(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
-        warn_about_spread(pool.rows, source.names)
-    like = None if source.device is None else place_rows(pool.rows, source.device)
+        warn_about_spread(pool.data, source.names)
+    like = None if source.device is None else place_rows(pool.data, source.device)
     found = landmark_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)), like)
-    graph = with_few_components(found, source, settings.n_groups, n_jobs, progress)
-    chosen = Chosen(
-        *OF_NEIGHBORHOODS,
-        n,
-        columns=source.columns,
-        rank=found.size,
-        n_neighbors=graph.map.n_neighbors,
-    )
+    found, rows, first = with_few_components(found, source, settings.n_groups, n_jobs, progress)
+    chosen = Chosen(*OF_NEIGHBORHOODS, n, columns=source.columns, rank=found.size, n_neighbors=found.n_neighbors)
 
     def solve(G: sparse.csr_array, s: FloatArray, order: float, n_vectors: int) -> SmallPairs:
         n_vectors = min(n_vectors, found.size - 1)
-        pairs = pairs_beside(G, s, graph.first.parts, order, n_vectors, settings.tolerance(TOLERANCE))
+        pairs = pairs_beside(G, s, first.parts, order, n_vectors, settings.tolerance(TOLERANCE))
         warn_unless_converged(pairs)
         informative = pairs.values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
         return SmallPairs(pairs.values, pairs.vectors, pairs.residuals, informative)
 
+    pool_rows = rows.held[moved(numbers, rows.held)] if source.in_memory else found.landmark_numbers(pool.data)
     order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
-    kept = graph.rows.held if numbers is not None else None
-    pool_rows = graph.map.landmark_numbers(pool.rows) if kept is None else kept[moved(numbers, kept)]
-    return Mapped(chosen, graph.map, pool, pool_rows, graph.rows, graph.columns, graph.first, (order,), solve=solve)
+    return Mapped(chosen, found, pool, pool_rows, rows, KeptMap(found), first, (order,), solve=solve)
 
 
 # Landmarks
@@ -185,51 +158,42 @@ def landmark_count(settings: Settings) -> int:
     return 2**62 if isinstance(settings.rank, str) else settings.rank
 
 
-def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> tuple[Pool, IntArray | None]:
+def draw_rows(settings: Settings, source: RowSource, random: np.random.RandomState) -> tuple[Vertices, IntArray]:
     """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came.
 
     Also their numbers in the source, if it is in memory.
     """
     size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
-    if not source.in_memory or source.weights is None:
-        return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)[0], None
+    if source.weights is None:
+        return in_canonical_order(distinct_rows(*source.draw(size, random)), source.columns), np.empty(0, dtype=np.intp)
     chosen = drawn(source.weights, size, random)
-    rows, weights = rows_on_host(source.held, chosen), source.weights[chosen]
-    distinct = distinct_rows(rows, weights) if may_repeat(rows) else Vertices.of_rows(rows, weights)
-    pool, order = _pool_of(distinct, source.columns)
-    return pool, chosen[distinct.numbers[order]]
+    distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
+    found = in_canonical_order(distinct, source.columns)
+    return found, chosen[found.numbers]
 
 
-def may_repeat(rows: Rows) -> bool:
-    """False if no two rows are equal: sums of their bits, each times an odd number, differ. Quicker than digests."""
-    if sparse.issparse(rows):
-        return True
-    bits = np.ascontiguousarray(rows + 0.0).view(f"u{rows.itemsize}")  # −0.0 + 0.0 is 0.0
-    odd = np.random.RandomState(0).randint(0, 2**62, size=bits.shape[1], dtype=np.uint64) * 2 + 1
-    sums = np.einsum("ij,j->i", bits, odd, dtype=np.uint64, casting="same_kind")
-    return len(np.unique(sums)) < len(sums)
-
-
-def _pool_of(distinct: Vertices, columns: Columns | None) -> tuple[Pool, IntArray]:
-    """Distinct rows as a pool in their canonical order; by Gower distances the unit of a column does not matter."""
+def in_canonical_order(distinct: Vertices, columns: Columns | None) -> Vertices:
+    """Distinct rows in their canonical order; by Gower distances the unit of a column does not matter."""
     rows = distinct.data
     if columns is not None:
         rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
-    order = canonical_order(rows)
-    weights = distinct.weights[order]
-    return Pool(distinct.data[order], weights), order
+    return distinct.some(canonical_order(rows))
 
 
 def landmark_map(
-    settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState, like: Tensor | None = None
+    settings: Settings,
+    columns: Columns | None,
+    pool: Vertices,
+    random: np.random.RandomState,
+    like: Tensor | None = None,
 ) -> NeighborhoodMap:
-    """The neighbourhoods of landmarks: all rows of the pool, their centres, or, if these have no meaning, some rows."""
+    """The neighbourhoods of landmarks: all drawn rows, their centres, or, if these have no meaning, some rows."""
     metric: str | Gower = settings.kernel.metric
     if metric == "gower":
         metric = settings.kernel.gower(columns)
-    are_rows = metric != "euclidean" or sparse.issparse(pool.rows)
+    are_rows = metric != "euclidean" or sparse.issparse(pool.data)
     landmarks = choose_landmarks(
-        pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows, n_jobs=settings.n_jobs, like=like
+        pool.data, pool.weights, landmark_count(settings), random, are_rows=are_rows, n_jobs=settings.n_jobs, like=like
     )
     alone = landmarks.shape[0] <= settings.n_groups  # every landmark is a cluster
     return NeighborhoodMap(landmarks, 1 if alone else settings.n_neighbors or NEIGHBORS, metric)
@@ -237,59 +201,34 @@ def landmark_map(
 
 def with_few_components(
     found: NeighborhoodMap, source: RowSource, n_clusters: int, n_jobs: int | None, progress: Progress
-) -> NeighborhoodHypergraph:
-    """The hypergraph, with r doubled until it has at most k connected components."""
+) -> tuple[NeighborhoodMap, RowSource, FirstPass]:
+    """The hypergraph with r doubled until it has at most k connected components, φ of the rows, and their sums."""
     while True:
         progress.say(f"{found.size} landmarks, {found.n_neighbors} of them a row")
-        rows, columns = keep_columns(found, source, n_jobs, progress)
-        first = rows.sum(_first_pass(columns, n_jobs), "sums", progress)
+        rows = keep_columns(found, source, n_jobs, progress)
+        first = FirstPass.of(KeptMap(found), rows, n_jobs, progress)
         few = first.parts.max() < n_clusters or n_clusters == 1
         if few or found.n_neighbors >= found.size:
-            return NeighborhoodHypergraph(found, rows, columns, first)
+            return found, rows, first
         found = found.with_neighbors(2 * found.n_neighbors)
 
 
-def keep_columns(
-    found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress
-) -> tuple[RowSource, FeatureMap]:
+def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress) -> RowSource:
     """φ of all rows, found once: of rows in memory a CSR matrix, of others and on a device numbers of landmarks.
 
     Such numbers of Dask's rows take some 14 bytes a row, where the chunk is.
     """
     if not source.in_memory:
         dtype = np.min_scalar_type(found.size)
-        kept = source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
-        return kept, KeptMap(found)
+        return source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
     X, _ = source.placed()
     weights = np.ones(X.shape[0]) if source.weights is None else source.weights
     if not on_host(X):
-        return KeptRows(found.landmark_numbers(X), moved(float64(weights), X), 1), KeptMap(found)
+        return KeptRows(found.landmark_numbers(X), moved(float64(weights), X))
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
     step = block_starts(found, X).step
     blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=n_jobs, tick=tick)
-    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, n_jobs), KeptMap(found)
-
-
-# Passes
-
-
-def _first_pass(columns: FeatureMap, n_jobs: int | None) -> Callable[[Block], FirstPass]:
-    def of_block(block: Block) -> FirstPass:
-        if not on_host(block.rows):
-            phi: Any = columns.columns(block.rows)
-            w = moved(float64(block.weights), block.rows)
-            return FirstPass(to_host(phi.sums(w)), float(w.sum()), len(w), joined_components(phi.links()))
-
-        def add(total: FirstPass, phi: sparse.csr_array, place: slice) -> FirstPass:
-            w = float64(block.weights[place])
-            counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
-            total += FirstPass(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
-            return total
-
-        found: FirstPass = sum_blocks(columns, block.rows, partial(FirstPass.none, columns.size), add, n_jobs)
-        return found
-
-    return of_block
+    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights)
 
 
 # The small matrix
@@ -370,9 +309,9 @@ def map_of_vertices(
     settings: Settings, columns: Columns | None, vertices: Vertices, random: np.random.RandomState
 ) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    found = landmark_map(settings, columns, _pool_of(vertices, columns)[0], random)
+    found = landmark_map(settings, columns, in_canonical_order(vertices, columns), random)
     source = ArrayRows(vertices.data, vertices.weights)
-    return with_few_components(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
+    return with_few_components(found, source, settings.n_groups, settings.n_jobs, Progress(False))[0]
 
 
 def factored_pairs(cut: NormalizedCut, phi: sparse.csr_array, k: int, tol: float) -> EigenResult:

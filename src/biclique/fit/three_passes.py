@@ -25,7 +25,7 @@ from biclique.fit.fitted import Fitted, Known, Training
 from biclique.fit.low_rank import FactoredSpectrum, RowSums, Solve, choose_map, factored_spectrum, pool_size
 from biclique.fit.settings import Settings
 from biclique.progress import Progress
-from biclique.rows.array import Block, Pool, RowSource
+from biclique.rows.array import Block, RowSource, Vertices, distinct_drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import padded, to_host
@@ -40,7 +40,8 @@ class Mapped:
 
     chosen: Chosen
     map: FeatureMap
-    pool: Pool
+    pool: Vertices
+    """Drawn rows, from which everything is chosen that is not a sum over all rows."""
     pool_rows: Rows
     """Those of the pool, as ``columns`` takes them."""
     rows: RowSource
@@ -55,36 +56,32 @@ class Mapped:
     solve: Solve | None = None
 
 
-ChooseMap = Callable[[Settings, RowSource, np.random.RandomState, Progress], Mapped]
-"""Draws rows, chooses a feature map for them, and makes the first pass."""
-
-
 def map_kernel(settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress) -> Mapped:
     """Landmarks or features of a kernel."""
     gram, reason = choose_gram(settings, source, None)
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
-    pool = Pool.of(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
+    pool = distinct_drawn(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
     if settings.n_clusters is not None:
         check_clusters_fit(settings.n_clusters, source.n_rows, source.n_counted)
     if source.n_counted < 2:
         raise DataError(f"X has {source.n_counted} rows that count: at least 2 are needed.")
-    kernel, gamma = choose_kernel(settings, pool.vertices, random, source.columns)
+    kernel, gamma = choose_kernel(settings, pool, random, source.columns)
     if kernel is None:
         raise TypeError("a factored K is that of a kernel")
     if source.device is not None:
         check_map_on_device(settings, gram, kernel, source.n_columns)
-    precision = choose_precision(settings, gram, kernel, pool.rows)
+    precision = choose_precision(settings, gram, kernel, pool.data)
     chosen = Chosen(gram, reason, source.n_rows, kernel, gamma, source.columns, precision=precision)
-    check_memory(settings, gram, pool.rows, pool.n, chosen.dtype)
+    check_memory(settings, gram, pool.data, pool.n, chosen.dtype)
     if settings.kernel.euclidean:
-        warn_about_spread(pool.rows, source.names)
+        warn_about_spread(pool.data, source.names)
     orders = settings.orders_for(pool.n)
     found, error = choose_map(settings, chosen, orders[0], pool, random)
     progress.say(f"gram={found.name!r} of rank {found.size}: {error or 'exact'}")
-    length = float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean()))
+    length = float(np.sqrt(np.abs(kernel.diagonal(pool.data[:1000])).mean()))
     first = RowSums.of(found, source, settings.n_jobs, progress)
     chosen = replace(chosen, rank=found.size, error=error)
-    return Mapped(chosen, found, pool, pool.rows, source, found, first, orders, length)
+    return Mapped(chosen, found, pool, pool.data, source, found, first, orders, length)
 
 
 class _Cut(NamedTuple):
@@ -96,9 +93,9 @@ class _Cut(NamedTuple):
 
 
 def fit_factored(
-    settings: Settings, source: RowSource, choose: ChooseMap, progress: Progress
+    settings: Settings, source: RowSource, choose: Callable[..., Mapped], progress: Progress
 ) -> tuple[Fitted, Training]:
-    """A factored K: sums, the small matrix, and what all rows get."""
+    """A factored K: sums, the small matrix, and what all rows get; ``choose`` draws rows and maps them."""
     settings, n_jobs = settings.seeded(), settings.n_jobs
     mapped = choose(settings, source, check_random(settings.random_state), progress)
     pool, columns = mapped.pool, settings.n_columns - 1
@@ -132,7 +129,7 @@ def fit_factored(
             cut=None,
             n_init=settings.n_init,
             random_state=check_random(settings.random_state),
-            order=None if settings.kernel.neighborhoods else starting_order(pool.rows),  # its pool is in order
+            order=None if settings.kernel.neighborhoods else starting_order(pool.data),  # its pool is in order
         )
 
     found, assignment, order, reason = cut_and_label(settings, mapped.orders, pool.weights, cut, label)
@@ -148,7 +145,7 @@ def fit_factored(
     _warn(settings, found.spectrum, pool.n)
     training = _third_pass(fitted, source, mapped, assignment, progress)
     if assignment is not None:
-        labels = fitted.labels_of_new(pool.rows, n_jobs, (found.embedded, found.seen))
+        labels = fitted.labels_of_new(pool.data, n_jobs, (found.embedded, found.seen))
         short = settings.kernel.neighborhoods
         fitted.seen = Seen.of(found.embedded, labels, pool.weights, fitted.eigenvalues, order, short_steps=short)
     return fitted, training

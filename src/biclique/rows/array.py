@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
@@ -220,8 +220,9 @@ class Vertices:
         return cls(data, weights, everyone, np.empty(0), everyone, given)
 
     def some(self, chosen: IntArray) -> Vertices:
-        """Some of the rows."""
-        return Vertices.of_rows(self.data[chosen], self.weights[chosen])
+        """Some of the rows, in any order."""
+        found = Vertices.of_rows(self.data[chosen], self.weights[chosen])
+        return replace(found, numbers=self.numbers[chosen])
 
 
 def digests(X: Rows) -> np.ndarray:
@@ -296,27 +297,10 @@ def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
     return Vertices(K, totals[order], index, found, kept, True, kept if len(kept) < n else None, places)
 
 
-@dataclass(frozen=True)
-class Pool:
-    """Distinct rows drawn at the start, from which everything is chosen that is not a sum over all rows."""
-
-    rows: Rows
-    weights: FloatArray
-
-    @classmethod
-    def of(cls, rows: Rows, weights: FloatArray) -> Pool:
-        """Equal rows are one with the sum of their weights, in the order in which they come."""
-        _, first, inverse = np.unique(digests(rows), return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        return cls(rows[first[order]], np.bincount(inverse, weights)[order].astype(float))
-
-    @property
-    def n(self) -> int:
-        return int(self.rows.shape[0])
-
-    @property
-    def vertices(self) -> Vertices:
-        return Vertices.of_rows(self.rows, self.weights)
+def distinct_drawn(rows: Rows, weights: FloatArray) -> Vertices:
+    """The distinct ones of drawn rows, in the order in which they come: what is chosen once is chosen from these."""
+    found = distinct_rows(rows, weights)
+    return found.some(np.argsort(found.numbers))
 
 
 def find_rows(known: np.ndarray, X: Rows) -> IntArray:
