@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
-from biclique.fit.choose import check_fast
 from biclique.fit.exact_fitted import ExactPoints
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.kernel_columns import find_columns
@@ -193,7 +192,6 @@ class KernelEstimator(Estimator):
         device: Device | None = None
         if self._in_passes:  # a tensor stays where it is
             device = X.device if settings.device is None and not on_host(X) else settings.device
-        check_fast(settings.precision, device)
         source: RowSource
         if self._in_passes and is_dask(X):
             source = self._dask_rows(settings, X, sample_weight)

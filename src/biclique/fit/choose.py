@@ -14,7 +14,7 @@ from biclique.device.torch_tiles import check_device_kernel, check_device_precis
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, exact_columns, map_kind
 from biclique.features.neighborhoods import canonical_order
-from biclique.fit.settings import Settings
+from biclique.fit.settings import FACTORED, Settings
 from biclique.gram.by_name import GRAMS
 from biclique.gram.dense import dense_bytes
 from biclique.gram.operator import MeasuredError
@@ -139,13 +139,6 @@ def choose_precision(settings: Settings, gram: str, kernel: Kernel, X: Rows) -> 
             "(or its values too close together, or too small); use precision='auto' or 'float64'."
         )
     return "float32" if asked == "float32" or error <= FLOAT32_ERROR else "float64"
-
-
-def rank_of(settings: Settings, available: int | None = None) -> int:
-    """Landmarks or features of a kernel: the number asked for, or ``RANK``, but no more than there are rows."""
-    if not isinstance(settings.rank, str):
-        return settings.rank
-    return RANK if available is None else min(RANK, available)
 
 
 def kind_of_map(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -> str:
@@ -278,9 +271,9 @@ def check_memory(settings: Settings, gram: str, X: Rows, n: int, dtype: np.dtype
         search = search_bytes(n, d, settings.n_jobs) if by_pairs else 0
         needed = max(search, BYTES_PER_NEIGHBOR * n * neighbors)
         way_out = "lower n_neighbors, or use affinity='neighborhoods'."
-    elif gram in FEATURE_MAPS or gram == "features":
-        needed = 8 * rank_of(settings, n) * (3 * rank_of(settings, n) + X.shape[1])
-        way_out = "lower rank."
+    elif gram in FACTORED:
+        rank = min(RANK, n) if isinstance(settings.rank, str) else settings.rank
+        needed, way_out = 8 * rank * (3 * rank + X.shape[1]), "lower rank."
     require_memory(
         needed + vectors, f"gram={gram!r} for {n} rows and {settings.n_columns} columns of the embedding", way_out
     )
@@ -292,9 +285,11 @@ def pointwise_assigners() -> str:
 
 
 def check_source(settings: Settings, source: RowSource) -> None:
-    """Refuse what cannot be done with rows that are not in memory, or on a device."""
+    """Refuse what cannot be done with rows that are not in memory, on the host, or on a device."""
     if source.device is not None:
         _check_device(settings, source.held, source.device)
+    elif settings.precision == "fast":
+        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
     elif not source.in_memory:
         _check_lazy(settings)
 
@@ -313,35 +308,28 @@ def _check_lazy(settings: Settings) -> None:
 
 
 def _check_device(settings: Settings, X: Rows, device: Device) -> None:
-    way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
     kernel, gram, name = settings.kernel, settings.gram, f"device={str(device)!r}"
-    known = (kernel.of_rows or kernel.neighborhoods) and settings.pointwise
-    for wrong, message in (
-        (
-            known and kernel.neighborhoods and kernel.takes_gaps,
-            "the metric 'gower' works on the host: leave device at None.",
-        ),
-        (
-            not known,
+    way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
+    if not settings.pointwise or kernel.given or kernel.neighbors:
+        raise ParameterError(
             f"{name} works with a kernel by name, modelling='biclique' and assign_labels={pointwise_assigners()}: "
-            f"{way_out} for the rest.",
-        ),
-        (
-            gram in GRAMS and gram != "tiled",
-            f"gram={gram!r} works on the host, and {name} computes its tiles: leave gram at 'auto', or {way_out}.",
-        ),
-    ):
-        if wrong:
-            raise ParameterError(message)
+            f"{way_out} for the rest."
+        )
+    if gram in GRAMS and gram != "tiled":
+        raise ParameterError(
+            f"gram={gram!r} works on the host, and {name} computes its tiles: leave gram at 'auto', or {way_out}."
+        )
+    if kernel.neighborhoods and kernel.takes_gaps:
+        raise ParameterError("the metric 'gower' works on the host: leave device at None.")
     if sparse.issparse(X):
         raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
     if kernel.neighborhoods:
         return
     check_device_precision(settings.precision, device)
     if settings.factored:
-        check_map_on_device(settings, settings.gram, settings.kernel.kernel(), X.shape[1])
+        check_map_on_device(settings, gram, kernel.kernel(), X.shape[1])
     else:
-        check_device_kernel(settings.kernel.kernel())
+        check_device_kernel(kernel.kernel())
 
 
 def check_map_on_device(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -> None:
@@ -365,9 +353,3 @@ def check_map_on_device(settings: Settings, gram: str, kernel: Kernel, n_columns
         f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={settings.rank!r} "
         f"is a sketch, which is not supported on a device: use {exact}gram='nystroem', or the host (device=None)."
     )
-
-
-def check_fast(precision: str, device: Device | None) -> None:
-    """Half precision needs a device: the one asked for, or the one on which X is."""
-    if precision == "fast" and device is None:
-        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")

@@ -26,7 +26,7 @@ from biclique.features.maps import (
     stacked,
     weighted_gram,
 )
-from biclique.fit.choose import Chosen, kind_of_map, rank_of
+from biclique.fit.choose import RANK, Chosen, kind_of_map
 from biclique.fit.fitted import Points
 from biclique.fit.settings import Settings
 from biclique.gram.dense import DenseGram
@@ -395,7 +395,7 @@ def choose_map(
         return make_map(kind, kernel, pool.data, 0, random=random, dtype=dtype), None
     compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, min(n, 2)))])
     seed = int(random.randint(2**31))
-    size = rank_of(settings, available if landmarks else None)
+    size = (min(RANK, available) if landmarks else RANK) if isinstance(settings.rank, str) else settings.rank
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(np.arange(n), compared)
     rows = pool.data[others] if size <= len(others) else pool.data
