@@ -91,10 +91,10 @@ class FirstPass(RowSums):
             w = moved(float64(block.weights), block.rows)
             return cls(to_host(phi.sums(w)), float(w.sum()), len(w), joined_components(phi.links()))
 
-        def add(total: Any, phi: sparse.csr_array, place: slice) -> Any:
+        def add(total: FirstPass, phi: sparse.csr_array, place: slice) -> FirstPass:
             w = float64(block.weights[place])
             counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
-            total += cls(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
+            total += FirstPass(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
             return total
 
         p = feature_map.size
