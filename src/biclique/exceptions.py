@@ -30,24 +30,8 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
-class Argument(str):
-    """Python's word for something that the command line has an option for, such as ``drop``."""
-
-    __slots__ = ()
-
-
 class BicliqueError(Exception):
-    """Base of every error raised on purpose.
-
-    Its arguments are the pieces of its message: ``TableError("leave the column out with ", DROP, ".")``. A piece that
-    is an ``Argument`` has another word on the command line.
-    """
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.args
-
-    def __str__(self) -> str:
-        return "".join(map(str, self.args))
+    """Base of every error raised on purpose."""
 
 
 class ParameterError(BicliqueError, ValueError):

@@ -1,13 +1,11 @@
 """Errors of the library speak Python; the command line names its own options instead."""
 
-import pickle
-
 import pytest
 
 from biclique.cli import main
 from biclique.cli.cluster_command import ClusterOptions
 from biclique.cli.predict_command import PredictOptions
-from biclique.exceptions import Argument, TableError, TableWarning
+from biclique.exceptions import TableError, TableWarning
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import read_frame
 
@@ -25,18 +23,12 @@ PREDICT = PredictOptions(arguments=(), table="t.csv", model="m.skops")
         (CLUSTER, "say so: header=True.", "say so: --header yes."),
         (CLUSTER, "name it with encoding=…", "name it with --encoding"),
         (CLUSTER, "column 'gram=dense' is text", "column 'gram=dense' is text"),  # a user's text stays
+        (CLUSTER, "leave out columns with drop=….", "leave out columns with --drop."),
         (PREDICT, "leave it out with missing='drop'", "leave it out with --missing drop"),
     ],
 )
 def test_options_instead_of_parameters(options, python, words):
     assert options.in_words(python) == words
-
-
-def test_an_error_with_words_is_one_message():
-    error = TableError("leave out columns with ", Argument("drop"), ", or drop.")
-    for one in (error, pickle.loads(pickle.dumps(error))):
-        assert str(one) == "leave out columns with drop, or drop."
-        assert CLUSTER.explained(one) == "leave out columns with --drop, or drop."
 
 
 @pytest.mark.parametrize(

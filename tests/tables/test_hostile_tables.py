@@ -289,7 +289,7 @@ def test_damage_that_is_met_in_a_part(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("indices", 10**6, "not a readable NumPy file"),
+        ("indices", 10**6, "places of its sparse matrix are damaged"),
         ("indices", -1, "places of its sparse matrix are damaged"),
         ("indptr", 10**6, "places of its sparse matrix are damaged"),
         ("shape", 10**9, "the sparse matrix as a table needs"),

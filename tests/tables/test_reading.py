@@ -15,7 +15,7 @@ from scipy import sparse
 from biclique.exceptions import MissingExtraError, ParameterError, TableError
 from biclique.tables.diagnosis import ColumnsError
 from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of, texts_of
-from biclique.tables.reading import FORMATS, TableFormat, read_frame, read_table, settle, size_of
+from biclique.tables.reading import FORMATS, TableFormat, read_frame, read_table, size_of
 from biclique.tables.text_form import TextForm
 from tests.optional import Optional
 from tests.oracles import text_columns
@@ -59,9 +59,7 @@ def test_text_tables(name, content, write):
     path = write(name, content)
     frame = read_frame(path, texts=["name"])
     assert frame.to_numpy().tolist() == [["007", 1, 2.5, "red"], ["b", 3, -40, None], ["c", 5, 6, "red"]]
-    texts = read_frame(path, as_text=True)
-    assert texts.iloc[1].tolist() == ["b", "3", "-4e1", "?"]
-    pd.testing.assert_frame_equal(settle(texts, texts=["name"]), frame)
+    assert read_frame(path, texts=frame.columns).iloc[1].tolist() == ["b", "3", "-4e1", "?"]
     table = read_table(path, label="kind", id="name")
     assert (table.columns, table.labels, table.ids) == (["x", "y"], ["red", "?", "red"], ["007", "b", "c"])
     np.testing.assert_array_equal(table.X, [[1, 2.5], [3, -40], [5, 6]])

@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import Array, FloatArray, IntArray
-from biclique.cli.label_output import Labels, is_folder, paths_of_parts, write_file, write_parts
+from biclique.cli.label_output import found_labels, is_folder, paths_of_parts, rows_to_label, write_parts
 from biclique.cli.opened_tables import OpenedTable, Prepared, is_shipped, open_table, table_file
 from biclique.cli.options import (
     MODEL,
@@ -29,6 +28,7 @@ from biclique.cli.options import (
     option,
     work_option,
 )
+from biclique.cli.report_command import write_report
 from biclique.cli.results import facts_of, result_lines, without_repeated
 from biclique.cli.scheduler import connected
 from biclique.cli.table_options import ColumnOptions, check_page, command, possible_names
@@ -50,7 +50,7 @@ from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import FORMATS
 from biclique.tables.text_form import TextForm
 from biclique.tables.used_columns import warn_about_clusters, weights_of
-from biclique.tables.writing import check_output
+from biclique.tables.writing import check_output, write_labels
 
 EXAMPLES = """\
 examples:
@@ -208,14 +208,23 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
             warn_user(f"constant columns tell nothing apart: {names}.", TableWarning)
         warn_about_clusters(frame, work.preparer.category_columns_, labels[numbers])
     if options.output:
-        found = Labels.found(model, work.X, work.kept, labels, append=options.append)
+        found = found_labels(model, work.X, work.kept, labels, append=options.append)
         if parts:
             write_parts(parts, found, table, ids)
         else:
-            write_file(options.output, found, table, ids, options.form(), append=options.append)
-    saved = None if options.save is None else _save(options, model, work)
+            beside = rows_to_label(table, ids, len(found), append=options.append)
+            write_labels(options.output, found, beside, options.form())
+    saved = None
+    if options.save is not None:
+        notes = {"id": work.ids, "text": options.written}  # biclique predict needs them too
+        save(Pipeline([("prepare", work.preparer), ("cluster", model)]), options.save, notes=notes)
+        saved = {"file": options.save, "bytes": Path(options.save).stat().st_size}
     if options.report:
-        _report(options, model, work, frame, rows, numbers, warned())
+        said = warned()
+        if len(rows) < len(labels):
+            said.append(f"this page is made of {len(rows)} of {len(labels)} rows, drawn at random.")
+        places = np.flatnonzero(work.kept)[numbers]
+        write_report(options, options.report, model, work.preparer, rows, frame, ids, places, said)
     if options.quiet and not options.json:
         return {}
     return {
@@ -304,64 +313,16 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepa
     if options.n_clusters != "select" or (options.k_max is None and not options.compares_levels):
         model.fit(work.X, **weights)
         return
+    rows = work.X
+    if options.compares_levels:  # the search compares rows by Euclidean distances: levels as columns, gaps filled in
+        missing = "drop" if work.preparer.missing == "drop" else "mean"
+        other = clone(work.preparer).set_params(encode="one-hot", scale="standard", missing=missing)
+        rows, _ = work.table.prepared(other)
     how = {name: getattr(options, name) for name in ("random_state", "n_jobs", "verbose")}
     how |= {} if options.k_max is None else {"k_max": options.k_max}
-    selection = select_n_clusters(_euclidean(options, work), **how, **weights)
+    selection = select_n_clusters(rows, **how, **weights)
     model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
-
-
-def _euclidean(options: ClusterOptions, work: Prepared) -> Array:
-    """The rows for the search for k, which compares them by Euclidean distances: levels as columns, gaps filled in."""
-    if not options.compares_levels:
-        return work.X
-    missing = "drop" if work.preparer.missing == "drop" else "mean"
-    return work.table.prepared(clone(work.preparer).set_params(encode="one-hot", scale="standard", missing=missing))[0]
-
-
-# Write
-
-
-def _save(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepared) -> dict[str, Any]:
-    """Columns, model, which columns are ids, and how the text is written: ``biclique predict`` needs all of them."""
-    target = options.save or ""
-    save(
-        Pipeline([("prepare", work.preparer), ("cluster", model)]),
-        target,
-        notes={"id": work.ids, "text": options.written},
-    )
-    return {"file": target, "bytes": Path(target).stat().st_size}
-
-
-def _report(
-    options: ClusterOptions,
-    model: BicliqueSpectralClustering,
-    work: Prepared,
-    frame: Any,
-    rows: FloatArray,
-    numbers: IntArray,
-    notes: list[str],
-) -> None:
-    n_rows = int(work.kept.sum())
-    if len(rows) < n_rows:
-        notes = [*notes, f"this page is made of {len(rows)} of {n_rows} rows, drawn at random."]
-    model.report(
-        rows,
-        options.report or "",
-        table=frame.drop(columns=work.ids),
-        used=[*work.preparer.number_columns_, *work.preparer.category_columns_],
-        ids=row_names(frame, work.ids, np.flatnonzero(work.kept)[numbers]),
-        title=Path(options.shown_table).name,
-        command=options.command,
-        notes=notes,
-    )
-
-
-def row_names(frame: Any, ids: Sequence[str], places: IntArray) -> list[str] | None:
-    """The ids of some rows; their numbers in the table if some are left out."""
-    if ids:
-        return texts_of(frame[ids[0]])
-    return None if len(places) and places[-1] == len(places) - 1 else [f"row {row}" for row in places]
 
 
 add_to = Command(ClusterOptions, run, result_lines, EXAMPLES, BicliqueSpectralClustering).add_to

@@ -39,7 +39,7 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.progress import format_seconds
 from biclique.tables.atomic_files import check_target
 from biclique.tables.frames import pandas
-from biclique.tables.writing import ENDINGS, check_output, ending_of, with_labels, write_frame, write_npy
+from biclique.tables.writing import ENDINGS, check_output, ending_of, label_columns, write_labels, write_npy
 
 EXAMPLES = """\
 examples:
@@ -148,10 +148,10 @@ def cluster(options: ClusterOptions, warned: Warned) -> Facts:
     labels = np.full(hypergraph.n_vertices, -1)
     labels[kept] = model.labels_
     if options.output is not None and ending_of(options.output) == ".npy":
-        write_npy(options.output, labels)
+        write_npy(options.output, labels)  # without pandas
     elif options.output is not None:
         names = pandas().DataFrame({"vertex": [str(name) for name in hypergraph.vertex_names]})
-        write_frame(options.output, with_labels(names, labels))
+        write_labels(options.output, label_columns(labels), [names])
     return {
         "file": options.file,
         **_sizes(hypergraph),

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import IO, Any
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from biclique._typing import Array, FloatArray, IntArray
 from biclique.datasets.paper import SHIPPED, load_shipped
-from biclique.exceptions import Argument, BicliqueError, TableError, optional, printable
+from biclique.exceptions import BicliqueError, TableError, optional, printable
 from biclique.runtime.memory import free_memory
 from biclique.tables.frames import as_frame, pandas
+from biclique.tables.parts import check_unchanged
 from biclique.tables.preparer import TablePreparer
-from biclique.tables.reading import COPIES, find_format, open_lazily, read_frame, settle, size_of
+from biclique.tables.reading import COPIES, find_format, open_lazily, read_frame, size_of
 from biclique.tables.text_form import TextForm
 
 INPUT = "standard input"
@@ -126,16 +128,24 @@ def open_table(
     if is_shipped(path):
         frame = _shipped(path.replace("-", "_"))
         return OpenedTable(frame, frame)
-    if dask:
-        return _open_lazily(_files(path), form, texts, append)
-    if not Path(path).suffix and not Path(path).exists():
+    if not dask and not Path(path).suffix and not Path(path).exists():
         raise TableError(f"{path}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}.")
-    kind = find_format(path)
-    if kind is not None and kind.open is not None and COPIES * size_of(path) > free_memory():
-        return _open_lazily([path], form, texts, append)
-    as_text = append and kind is not None and kind.is_text
-    frame = read_frame(path, form, texts=texts, as_text=as_text)
-    return OpenedTable(settle(frame, form, texts=texts) if as_text else frame, frame)
+    paths = _files(path) if dask else [path]
+    kind = find_format(paths[0])
+    lazily = dask or (kind is not None and kind.open is not None and COPIES * size_of(path) > free_memory())
+    read = partial(open_lazily if lazily else read_frame, form=form)
+    parts = [read(one, texts=texts) for one in paths]
+    for one, part in zip(paths, parts, strict=True):
+        if list(part.columns) != list(parts[0].columns):
+            raise TableError(f"{printable(one)}: has other columns than {printable(paths[0])}; take them apart.")
+    frame = as_written = parts[0]
+    if len(parts) > 1:
+        frame = as_written = optional("dask.dataframe", DASK).concat(parts)
+        frame.attrs = parts[0].attrs
+    elif append and kind is not None and kind.is_text:
+        as_written = read(paths[0], texts=list(frame.columns))
+        check_unchanged(Path(paths[0]), frame.attrs["stamp"], as_written.attrs["stamp"])
+    return OpenedTable(frame, as_written, paths if lazily else ())
 
 
 def is_shipped(name: str) -> bool:
@@ -163,21 +173,6 @@ def _files(pattern: str) -> list[str]:
     return [str(Path(file).absolute()) for file in sorted(found)]
 
 
-def _open_lazily(paths: Sequence[str], form: TextForm, texts: Collection[str], append: bool) -> OpenedTable:
-    parts = [open_lazily(path, form, texts=texts) for path in paths]
-    for path, part in zip(paths, parts, strict=True):
-        if list(part.columns) != list(parts[0].columns):
-            raise TableError(f"{printable(path)}: has other columns than {printable(paths[0])}; take them apart.")
-    frame = as_written = parts[0]
-    if len(parts) > 1:
-        frame = as_written = optional("dask.dataframe", DASK).concat(parts)
-        frame.attrs = parts[0].attrs
-    kind = find_format(paths[0])
-    if append and len(paths) == 1 and kind is not None and kind.is_text:
-        as_written = open_lazily(paths[0], form, texts=list(frame.columns))
-    return OpenedTable(frame, as_written, paths)
-
-
 @contextmanager
 def table_file(name: str) -> Iterator[str]:
     """The file of a table: a copy of standard input for ``-``, which is removed afterwards."""
@@ -196,6 +191,5 @@ def table_file(name: str) -> Iterator[str]:
         try:
             yield str(path)
         except BicliqueError as error:
-            words = [part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args]
-            error.args = tuple(words)
+            error.args = (str(error).replace(str(path), INPUT),)
             raise

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from biclique.cli.output import EXIT_CODES, STDOUT, block, print_lines
-from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, DataError, ParameterError
+from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, ParameterError
 from biclique.progress import PLAIN_SECONDS, start_clock
 from biclique.spectral.assign import ASSIGNERS
 from biclique.tables.atomic_files import files, is_stream
@@ -167,12 +167,6 @@ class Options:
         text = re.sub(rf"fit \w+\.({several})\(\)", lambda m: f"give {flags[m[1]]}", text)
         return re.sub(rf"(?<!['\w])({several})(?!['\w])", lambda m: flags[m[1]], text)
 
-    def explained(self, error: BicliqueError) -> str:
-        """The message of an error in the words of the command line."""
-        flags = self.flags()
-        parts = [flags.get(part, part) if isinstance(part, Argument) else str(part) for part in error.args]
-        return self.in_words("".join(parts))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Quiet(Options):
@@ -268,7 +262,7 @@ class Command:
                 _check(options)
                 self._print(options, self.run(options, warned), warned)
         except BicliqueError as error:
-            error.args = (options.explained(error),)
+            error.args = (options.in_words(str(error)),)
             raise
 
     def _print(self, options: Options, facts: Facts, warned: Warned) -> None:
@@ -283,7 +277,7 @@ def _check(options: Options) -> None:
     try:
         options.check()
     except DataError as error:  # a wrong name of an output is a wrong option
-        raise ParameterError(*error.args) from error
+        raise ParameterError(str(error)) from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from biclique.cli.label_output import Labels, cluster_sizes, write_file
+from biclique.cli.label_output import cluster_sizes, found_labels, rows_to_label
 from biclique.cli.options import WORK, Command, Facts, Json, Quiet, Warned, check_apart, option
 from biclique.cli.output import output_lines, size_lines
 from biclique.cli.saved_models import opened_as_fitted, split_model
@@ -20,7 +20,8 @@ from biclique.exceptions import BicliqueError, DataError, ParameterError, printa
 from biclique.models.saving import load_with_notes
 from biclique.progress import format_seconds
 from biclique.tables.diagnosis import counted
-from biclique.tables.writing import check_output
+from biclique.tables.frames import pandas
+from biclique.tables.writing import check_output, write_labels
 
 EXAMPLES = """\
 examples:
@@ -56,13 +57,13 @@ def run(options: PredictOptions, warned: Warned) -> Facts:
         if options.output and len(ids) > 1:
             check_output(options.output, several=True)
         found = [_labels(options, model, piece, ids) for piece in table.pieces()]
-        labels = np.concatenate([one.labels for one in found])
+        every = pandas().concat(found, join="inner", ignore_index=True)
+        labels = every["label"].to_numpy(np.int64, na_value=-1)
         if not len(labels):
             raise DataError(f"{options.shown_table}: the table has no rows.")
         if options.output:
-            sure = [one.probabilities for one in found if one.probabilities is not None]
-            every = Labels(labels, np.concatenate(sure) if len(sure) == len(found) else None)
-            write_file(options.output, every, table, ids, form, append=options.append)
+            beside = rows_to_label(table, ids, len(labels), append=options.append)
+            write_labels(options.output, every, beside, form)
     last = model[-1] if isinstance(model, Pipeline) else model
     known = getattr(last, "n_clusters_", getattr(last, "n_clusters", 0))
     return {
@@ -77,8 +78,8 @@ def run(options: PredictOptions, warned: Warned) -> Facts:
     }
 
 
-def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str]) -> Labels:
-    """The label of every row of a frame, −1 for none; with probabilities for ``--append``."""
+def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str]) -> Any:
+    """The label of every row of a frame, a gap for none; with probabilities for ``--append``."""
     preparer, rest = split_model(model, frame, ids, options.missing)
     X, kept = preparer.transform_rows(frame)
     for one in rest if isinstance(rest, Pipeline) else [rest]:
@@ -93,7 +94,7 @@ def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequ
         raise DataError(
             f"{options.model}: its parts do not make a model ({type(error).__name__}: {error}): save it again."
         ) from error
-    return Labels.found(rest, X, kept, labels, append=options.append)
+    return found_labels(rest, X, kept, labels, append=options.append)
 
 
 def lines(facts: Facts) -> list[str]:

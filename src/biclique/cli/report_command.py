@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from biclique.cli.cluster_command import row_names
+from biclique._typing import FloatArray, IntArray
 from biclique.cli.options import Command, Facts, Quiet, Warned, option
 from biclique.cli.saved_models import opened_as_fitted, split_model
 from biclique.cli.table_options import SavedModel, TableOptions, check_page
@@ -16,6 +18,8 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, TableWarning, warn_user
 from biclique.models.saving import load_with_notes
 from biclique.tables.diagnosis import counted
+from biclique.tables.frames import texts_of
+from biclique.tables.preparer import TablePreparer
 
 EXAMPLES = """\
 examples:
@@ -61,17 +65,39 @@ def run(options: ReportOptions, warned: Warned) -> Facts:
             X = np.asarray(rest[:-1].transform(X))
         if not kept.all():
             warn_user(f"{counted(int((~kept).sum()), 'row')} with missing values left out.", TableWarning)
-        last.set_params(verbose=options.verbose).report(
-            X,
-            options.page,
-            table=table.frame[kept].drop(columns=ids),
-            used=[*preparer.number_columns_, *preparer.category_columns_],
-            ids=row_names(table.frame[kept], ids, np.flatnonzero(kept)),
-            title=Path(options.shown_table).name,
-            command=options.command,
-            notes=warned(),
-        )
+        last.set_params(verbose=options.verbose)
+        write_report(options, options.page, last, preparer, X, table.frame[kept], ids, np.flatnonzero(kept), warned())
     return {"report": options.page}
+
+
+def write_report(
+    options: TableOptions,
+    page: str,
+    model: BicliqueSpectralClustering,
+    preparer: TablePreparer,
+    rows: FloatArray,
+    frame: Any,
+    ids: Sequence[str],
+    places: IntArray,
+    notes: Sequence[str],
+) -> None:
+    """The page about some prepared rows, which are those of a frame; ``places`` are their numbers in the table.
+
+    Rows without ids are named by their numbers if some are left out.
+    """
+    names = texts_of(frame[ids[0]]) if ids else None
+    if not ids and len(places) and places[-1] != len(places) - 1:
+        names = [f"row {row}" for row in places]
+    model.report(
+        rows,
+        page,
+        table=frame.drop(columns=ids),
+        used=[*preparer.number_columns_, *preparer.category_columns_],
+        ids=names,
+        title=Path(options.shown_table).name,
+        command=options.command,
+        notes=notes,
+    )
 
 
 def lines(facts: Facts) -> list[str]:

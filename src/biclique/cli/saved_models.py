@@ -41,7 +41,7 @@ def opened_as_fitted(
         words = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in taken.items()]
         if words:
             more = f" The file was read with {' '.join(words)}, as the table of the fit: give the option with another "
-            error.args = (*error.args, more, "value if this one is written otherwise.")
+            error.args = (f"{error}{more}value if this one is written otherwise.",)
         raise
 
 

@@ -145,7 +145,7 @@ class Work:
             return error
         if self.lengths is None:
             where += "(rows are counted from the start of the chunk) "
-        return type(error)(where, *error.args)
+        return type(error)(f"{where}{error}")
 
 
 def checksum_of(rows: Rows) -> int:

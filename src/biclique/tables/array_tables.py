@@ -6,7 +6,6 @@ import json
 import struct
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+from scipy import sparse
 
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
@@ -49,17 +49,22 @@ def as_table(name: str, array: Any) -> Any:
     return array
 
 
-def _blocks(path: Path, array: Any, multiple: int, reopened: Callable[[Path], Any]) -> Parts:
-    """Blocks of about 64 MiB of the rows of an array, each a multiple of some rows."""
+def read_array(open_array: Callable[[Path], Any], path: Path, form: TextForm, texts: Collection[str]) -> Any:  # noqa: ARG001
+    """The whole array as a frame."""
+    return as_frame(open_array(path)[:])
+
+
+def array_parts(open_array: Callable[[Path], Any], path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
+    """Blocks of about 64 MiB of its rows, of whole chunks if it has chunks."""
+    array = open_array(path)
+    multiple = getattr(array, "chunks", (1,))[0]
     rows = max(1, ARRAY_BLOCK // max(1, array.dtype.itemsize * array.shape[1] * multiple)) * multiple
+    checked = None if isinstance(array, np.memmap) else array  # all rows of a map would travel to the workers
 
     def read(path: Path, start: int) -> Any:
-        return as_frame(reopened(path)[start : start + rows])
+        return as_frame((open_array(path) if checked is None else checked)[start : start + rows])
 
     return Parts(read, [(path, start) for start in range(0, array.shape[0], rows)], as_frame(array[:0]))
-
-
-# NumPy
 
 
 def open_npy(path: Path) -> Any:
@@ -67,17 +72,7 @@ def open_npy(path: Path) -> Any:
     return as_table(printable(path), np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def read_npy(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
-    """The whole array as a frame."""
-    return as_frame(open_npy(path))
-
-
-def npy_parts(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
-    """Blocks of its rows."""
-    return _blocks(path, open_npy(path), 1, open_npy)
-
-
-def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
+def read_npz(path: Path, form: TextForm, texts: Collection[str]) -> Any:  # noqa: ARG001
     """The array called X, or the only one with two dimensions; and those of ``texts`` with one value for each row."""
     name = printable(path)
     with zipfile.ZipFile(path) as archive:
@@ -94,7 +89,7 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
             f"{name}: needs an array called X or one two-dimensional array, none of Python's objects; it has {shown}."
         )
     frame = as_frame(as_table(name, arrays[tables[0]]))
-    for key in texts or ():
+    for key in texts:
         if key in arrays and arrays[key].shape == (len(frame),):
             frame[key] = arrays[key].astype(str)
             "".join(frame[key]).encode()  # refuses texts that are not Unicode
@@ -102,29 +97,21 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str] | None) -> Any: 
 
 
 def _dense(name: str, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """The numbers of a sparse matrix that SciPy's ``save_npz`` wrote.
-
-    SciPy itself would write beyond the end of the memory if an index is beyond the shape: here this is an error.
-    """
-    kind, data = str(arrays["format"].astype(str)), arrays["data"]
-    if kind == "coo":
-        rows, columns = arrays["row"], arrays["col"]
-    elif kind in ("csr", "csc"):
-        counts, columns = np.diff(arrays["indptr"]), arrays["indices"]
-        if counts.min(initial=0) < 0 or counts.max(initial=0) > len(data) or counts.sum() != len(data):
-            raise TableError(f"{name}: the places of its sparse matrix are damaged; write it again.")
-        rows = np.repeat(np.arange(len(counts)), counts)
-    else:
+    """The numbers of a sparse matrix that SciPy's ``save_npz`` wrote, after a look at its indices."""
+    kind, shape = str(arrays["format"].astype(str)), tuple(arrays["shape"].tolist())
+    if kind not in ("csr", "csc", "coo"):
         raise TableError(f"{name}: its sparse matrix has the format {printable(kind)}: save it as csr, csc or coo.")
-    if kind == "csc":
-        rows, columns = columns, rows
-    shape = tuple(arrays["shape"].tolist())
     require_memory(8 * prod(shape), f"{name}: the sparse matrix as a table", "take fewer rows.")
-    if min(rows.min(initial=0), columns.min(initial=0)) < 0:
-        raise TableError(f"{name}: the places of its sparse matrix are damaged; write it again.")
-    X = np.zeros(shape)
-    np.add.at(X, (rows, columns), data)
-    return X
+    data = arrays["data"].astype(np.float64, casting="same_kind")
+    try:
+        if kind == "coo":
+            return np.asarray(sparse.coo_array((data, (arrays["row"], arrays["col"])), shape).toarray())
+        matrix = sparse.csr_array if kind == "csr" else sparse.csc_array
+        X = matrix((data, arrays["indices"], arrays["indptr"]), shape)
+        X.check_format()
+    except ValueError as error:
+        raise TableError(f"{name}: the places of its sparse matrix are damaged; write it again.") from error
+    return np.asarray(X.toarray())
 
 
 def array_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
@@ -149,17 +136,6 @@ def array_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] 
 
 
 # Zarr
-
-
-def read_zarr(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
-    """The whole array as a frame."""
-    return as_frame(open_zarr(path)[:])
-
-
-def zarr_parts(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
-    """Blocks of its rows, which are whole chunks."""
-    array = open_zarr(path)
-    return _blocks(path, array, array.chunks[0], partial(optional("zarr", ZARR).open_array, mode="r"))
 
 
 def open_zarr(path: Path) -> Any:

@@ -226,12 +226,12 @@ class ColumnsError(TableError):
     """
 
     def __init__(self, description: str, hopeless: str, advice: Advice, call: str = "") -> None:
-        super().__init__(f"{description}\n", hopeless or f"This deals with all of them:\n  {call}")
+        super().__init__(description, hopeless, advice, call)
         self.description, self.hopeless, self.advice = description, hopeless, advice
-        self._made_of = description, hopeless, advice, call
+        self._way = hopeless or f"This deals with all of them:\n  {call}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ColumnsError, self._made_of
+    def __str__(self) -> str:
+        return f"{self.description}\n{self._way}"
 
 
 def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: str = "") -> str:

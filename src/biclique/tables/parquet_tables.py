@@ -12,11 +12,12 @@ from biclique.tables.parts import Parts
 from biclique.tables.text_form import TextForm
 
 
-def read_parquet(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:  # noqa: ARG001
+def read_parquet(path: Path, form: TextForm, texts: Collection[str]) -> Any:  # noqa: ARG001
     """The whole table as a frame."""
     dataset = open_parquet(path)
     table = dataset.read(columns=columns_of(path, dataset.schema))
-    return from_arrow(_as_promised(path, table, rows_of(path, dataset)))
+    check_rows(path, rows_of(path, dataset), table.num_rows)
+    return from_arrow(table)
 
 
 def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  # noqa: ARG001
@@ -33,8 +34,9 @@ def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  #
 
 def read_group(path: Path, group: Any, schema: Any, columns: list[str]) -> Any:
     """One group of rows as a frame."""
-    rows = sum(part.num_rows for part in group.row_groups)
-    return from_arrow(_as_promised(path, group.to_table(schema=schema, columns=columns), rows))
+    table = group.to_table(schema=schema, columns=columns)
+    check_rows(path, sum(part.num_rows for part in group.row_groups), table.num_rows)
+    return from_arrow(table)
 
 
 def open_parquet(path: Path) -> Any:
@@ -53,22 +55,15 @@ def rows_of(path: Path, dataset: Any) -> int:
     total = 0
     for fragment in dataset.fragments:
         footer = fragment.metadata
-        found = sum(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
-        if found != footer.num_rows:
-            raise _damaged(path, footer.num_rows, found)
-        total += found
+        check_rows(path, footer.num_rows, sum(footer.row_group(i).num_rows for i in range(footer.num_row_groups)))
+        total += footer.num_rows
     return total
 
 
-def _as_promised(path: Path, table: Any, rows: int) -> Any:
-    """A table that has as many rows as its footer promised."""
-    if table.num_rows != rows:
-        raise _damaged(path, rows, table.num_rows)
-    return table
-
-
-def _damaged(path: Path, promised: int, found: int) -> TableError:
-    return TableError(f"{printable(path)}: its footer promises {promised} rows, it has {found}: write it again.")
+def check_rows(path: Path, promised: int, found: int) -> None:
+    """Refuse a file whose footer lies."""
+    if promised != found:
+        raise TableError(f"{printable(path)}: its footer promises {promised} rows, it has {found}: write it again.")
 
 
 def columns_of(path: Path, schema: Any) -> list[str]:

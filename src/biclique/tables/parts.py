@@ -61,7 +61,7 @@ class Parts:
             meta=with_texts(self.nothing, texts),
             enforce_metadata=False,
         )
-        frame.attrs = {"name": printable(path), "notes": self.notes}
+        frame.attrs = {"name": printable(path), "notes": self.notes, "stamp": stamp(Path(path))}
         return frame
 
 
@@ -71,14 +71,19 @@ def stamp(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
+def check_unchanged(path: Path, before: tuple[int, int], now: tuple[int, int]) -> None:
+    """Refuse a file that was written between two stamps."""
+    if now != before:
+        raise TableError(f"{printable(path)}: was written again or replaced; leave it as it is until the work is done.")
+
+
 def _read_unchanged(
     stamped: tuple[tuple[int, int], tuple[Any, ...]], read: Callable[..., Any], what: str, texts: Sequence[str]
 ) -> Any:
     """A part of a file, which is refused if it was written since it was opened."""
     before, place = stamped
     path = place[0]
-    if stamp(path) != before:
-        raise TableError(f"{printable(path)}: was written again or replaced; leave it as it is until the work is done.")
+    check_unchanged(path, before, stamp(path))
     with readable(path, what):
         frame = read(*place)
         frame.attrs.setdefault("name", printable(path))

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from biclique._typing import FloatArray
-from biclique.exceptions import Argument, DataError, ParameterError, TableError, optional
+from biclique.exceptions import DataError, ParameterError, TableError, optional
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
@@ -56,9 +56,6 @@ SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 """scikit-learn's scalers, by the value of ``scale``."""
 DASK = "Dask frames need Dask: pip install '.[dask]' in a clone of biclique"
 """The sentence about packages that are not installed."""
-DROP = Argument("drop")
-MISSING_DROP = Argument("missing='drop'")
-SCALE_NONE = Argument("scale='none'")
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):
@@ -309,9 +306,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             at, j = np.argwhere(np.isinf(X))[0]
             raise TableError(
                 f"{name}: infinite value (inf) in row {at + 1}, column {self.number_columns_[j]!r}: replace it, or "
-                "leave such rows out with ",
-                MISSING_DROP,
-                ".",
+                "leave such rows out with missing='drop'."
             )
         return X, L, kept
 
@@ -334,7 +329,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         names = [*self.number_columns_, *self.category_columns_]
         empty = [repr(column) for column, n in zip(names, sums.n_values, strict=True) if not n]
         if sums.n_rows and empty:
-            raise TableError(f"{name}: columns {', '.join(empty)} have no value: leave them out with ", DROP)
+            raise TableError(f"{name}: columns {', '.join(empty)} have no value: leave them out with drop=….")
         rows = sums.two_rows(self.missing in FILLED) if sums.n_rows else np.empty((0, len(self.number_columns_)))
         self._learn(name, rows, sums.counts < sums.n_rows, sums.levels)
 
@@ -345,7 +340,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def _learn(self, name: str, X: FloatArray, gaps: NDArray[np.bool_], levels: Sequence[Counter[str | None]]) -> None:
         """Fit scikit-learn's transformers to rows, columns that have ``gaps``, and counts of levels."""
         if not len(X):
-            raise TableError(f"{name}: every row has a missing value; leave out columns with ", DROP, ".")
+            raise TableError(f"{name}: every row has a missing value; leave out columns with drop=….")
         self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
         self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps) if self.missing == "indicator"]
         if self.number_columns_ and self.missing in FILLED:
@@ -465,4 +460,4 @@ def computed(function: Callable[[Any], Any], X: Any) -> Sequence[Any]:
 
 
 def _too_large(name: str) -> DataError:
-    return DataError(f"{name}: values too large to scale; rescale the columns first, or use ", SCALE_NONE, ".")
+    return DataError(f"{name}: values too large to scale; rescale the columns first, or use scale='none'.")

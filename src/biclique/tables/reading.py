@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
-from biclique.tables.array_tables import npy_parts, open_zarr, read_npy, read_npz, read_zarr, zarr_parts
-from biclique.tables.frames import INSTALL, as_frame, pandas, pyarrow, settled, texts_of, with_texts
+from biclique.tables.array_tables import array_parts, open_npy, open_zarr, read_array, read_npz
+from biclique.tables.frames import INSTALL, as_frame, pandas, settled, texts_of, with_texts
 from biclique.tables.parquet_tables import open_groups, open_parquet, read_parquet, rows_of
-from biclique.tables.parts import FEWER, Parts, readable
+from biclique.tables.parts import FEWER, Parts, readable, stamp
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
-from biclique.tables.text_tables import open_text, read_text, typed_frame
+from biclique.tables.text_tables import open_text, read_text
 
 UNPACKED = 5
 """How many times larger a packed file is assumed to be in memory."""
@@ -36,14 +37,14 @@ class TableFormat:
     """A kind of file."""
 
     name: str
-    read: Callable[[Path, TextForm, Collection[str] | None], Any]
+    read: Callable[[Path, TextForm, Collection[str]], Any]
     """``read(path, form, texts)`` gives a frame."""
     open: Callable[[Path, TextForm, Collection[str]], Parts] | None = None
     """``open(path, form, texts)`` gives its parts; None if such a file is read whole."""
     is_text: bool = False
 
 
-def read_excel(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:
+def read_excel(path: Path, form: TextForm, texts: Collection[str]) -> Any:
     """The first sheet; columns that are not in ``texts`` hold what all of their fields mean."""
     optional("openpyxl", INSTALL)
     header = None if form.header is False else 0
@@ -51,7 +52,7 @@ def read_excel(path: Path, form: TextForm, texts: Collection[str] | None) -> Any
     frame.columns = ["" if str(name).startswith("Unnamed: ") else str(name).strip() for name in frame.columns]
     frame = as_frame(frame, printable(path))
     for name in frame.columns:
-        if name not in (texts or ()):
+        if name not in texts:
             frame[name] = settled(frame[name], form, numbers=True)
     return frame
 
@@ -62,9 +63,9 @@ FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab", ".csv.gz", ".txt.gz", ".tsv.gz", ".tab.gz"), TEXT),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
     ".xlsx": TableFormat("Excel file", read_excel),
-    ".npy": TableFormat("NumPy file", read_npy, npy_parts),
+    ".npy": TableFormat("NumPy file", partial(read_array, open_npy), partial(array_parts, open_npy)),
     ".npz": TableFormat("NumPy file", read_npz),
-    ".zarr": TableFormat("Zarr array", read_zarr, zarr_parts),
+    ".zarr": TableFormat("Zarr array", partial(read_array, open_zarr), partial(array_parts, open_zarr)),
 }
 """The kinds of files, by the ending of their name."""
 FOLDERS = (".parquet", ".pq", ".zarr")
@@ -98,33 +99,21 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[Path, TableFormat]]:
         yield file, kind
 
 
-def read_frame(
-    path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: Collection[str] = (), as_text: bool = False
-) -> Any:
-    """The whole table as a pandas frame; the file is opened once.
+def read_frame(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
+    """The whole table as a pandas frame.
 
     Columns are numbers, booleans, dates or texts; None and NaN are missing values.
 
     - Columns in ``texts``, such as ids, stay as they are written: "007".
-    - ``as_text`` keeps every field of a text file as it is written; ``settle`` then gives the values.
     - ``attrs["name"]`` is the file for messages, ``attrs["notes"]`` what may have been meant otherwise.
     """
     with opened(path) as (file, kind):
         require_memory(COPIES * size_of(path), f"{printable(path)}: the table in memory", FEWER)
-        frame = with_texts(kind.read(file, form, None if as_text else texts), texts)
-    frame.attrs = {
-        "name": printable(path),
-        "notes": frame.attrs.get("notes", ()),
-        "settled": kind.is_text and not as_text,
-    }
+        before = stamp(file)
+        frame = with_texts(kind.read(file, form, texts), texts)
+    notes = frame.attrs.get("notes", ())
+    frame.attrs = {"name": printable(path), "notes": notes, "settled": kind.is_text, "stamp": before}
     return frame
-
-
-def settle(frame: Any, form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
-    """A frame of texts (``read_frame(…, as_text=True)``) as ``read_frame`` gives it without ``as_text``."""
-    made = typed_frame(pyarrow().Table.from_pandas(frame, preserve_index=False), form, texts)
-    made.attrs = {**frame.attrs, "settled": True}
-    return made
 
 
 def size_of(path: str | os.PathLike[str]) -> int:

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from biclique.exceptions import Argument, TableError, printable
+from biclique.exceptions import TableError, printable
 from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.threads import count_threads
 from biclique.tables.frames import DTYPES, check_names, kind_of, pandas, pyarrow, settled
@@ -47,9 +47,6 @@ OTHERS = {
     b"PK\x03\x04": "a zip archive: rename it to end in .xlsx or .npz",
 }
 """What a file that is no text may be, by its first bytes."""
-ENCODING = Argument("encoding=…")
-NO_HEADER = Argument("header=False")
-HEADER = Argument("header=True")
 
 
 @dataclass(frozen=True)
@@ -65,15 +62,15 @@ class Head:
     """What may have been meant otherwise."""
 
 
-def read_text(path: Path, form: TextForm, texts: Collection[str] | None) -> Any:
-    """A whole text file as a frame; fields of columns in ``texts`` stay as they are written, those of all for None."""
+def read_text(path: Path, form: TextForm, texts: Collection[str]) -> Any:
+    """A whole text file as a frame; fields of columns in ``texts`` stay as they are written."""
     name = printable(path)
     data = read_bytes(path, form)
     head = find_head(path, data, form)
     table = split_fields(name, without_last_gaps(data, head), head, head.start)
     if not table.num_rows:
         raise _no_rows(name, head)
-    frame = typed_frame(table, form, head.names if texts is None else texts)
+    frame = typed_frame(table, form, texts)
     frame.attrs["notes"] = head.notes
     return frame
 
@@ -110,9 +107,7 @@ def in_utf8(name: str, data: bytes, encoding: str) -> bytes:
             raise TableError(f"{name}: not a text file but {OTHERS[data[:4]]}.") from error
         raise TableError(
             f"{name}: not a text file in {encoding.upper()} (byte {getattr(error, 'start', 0)}); save it as UTF-8, or "
-            "name its encoding with ",
-            ENCODING,
-            ", such as cp1252.",
+            "name its encoding with encoding=…, such as cp1252."
         ) from error
     return data.removeprefix(codecs.BOM_UTF8)
 
@@ -140,7 +135,7 @@ def find_head(path: Path, data: bytes, form: TextForm) -> Head:
     if form.header is None and _may_be_names(fields):
         notes = (
             f"{name}: the first line ({fields[0]}, {fields[1]}, …) was read as a row of numbers; if it holds the names "
-            f"of the columns, say so: {HEADER}.",
+            "of the columns, say so: header=True.",
         )
     return Head(delimiter, names, len(text[:start].encode()), has_names and form.header is None, notes)
 
@@ -168,9 +163,8 @@ def _no_rows(name: str, head: Head) -> TableError:
     if not head.names_by_guess:
         return TableError(f"{name}: the table has no rows.")
     return TableError(
-        f"{name}: the table has no rows: its only line was read as names of columns. If it is a row, say so with ",
-        NO_HEADER,
-        ".",
+        f"{name}: the table has no rows: its only line was read as names of columns. If it is a row, say so "
+        "with header=False."
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, printable, warn_user
+from biclique.exceptions import DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.tables.diagnosis import (
     MOST_PASTED,
     NOTHING_LEFT,
@@ -26,8 +26,6 @@ from biclique.tables.diagnosis import (
 from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
 from biclique.tables.text_form import Kind, as_number
 
-DATE_ORDER = Argument("date_order=…")
-DECIMAL = Argument("decimal=','")
 MOST_NAMED = 20
 """Columns that a message names."""
 SHOWN = 5
@@ -47,7 +45,7 @@ def _some(words: Sequence[str], most: int = SHOWN) -> str:
 def absent_column(name: str, argument: str, absent: str, columns: Sequence[str]) -> TableError:
     """The error about a column that was named and does not exist."""
     shown = _some([repr(column) for column in columns[: MOST_NAMED + 1]], MOST_NAMED)
-    return TableError(f"{name}: ", argument, f" names column {absent!r}, which does not exist; columns: {shown}.")
+    return TableError(f"{name}: {argument} names column {absent!r}, which does not exist; columns: {shown}.")
 
 
 def listed_names(name: str, argument: str, value: Sequence[str | int] | None, columns: Sequence[str]) -> list[str]:
@@ -160,11 +158,8 @@ def number_as_fitted(column: Any, fitted: Kind, name: str) -> FloatArray:
     odd = [text for text in odd if as_number(text, ",") is None] or odd  # wrong with either decimal sign
     raise DataError(
         f"{name}: column {column.name!r} held {fitted}s in fit and holds {kind}s now, such as "
-        f"{printable(repr((odd or texts)[0]))}: mend the values, or say how they are written with ",
-        DECIMAL,
-        " or ",
-        DATE_ORDER,
-        ", or fit again.",
+        f"{printable(repr((odd or texts)[0]))}: mend the values, or say how they are written with "
+        "decimal=',' or date_order=…, or fit again."
     )
 
 

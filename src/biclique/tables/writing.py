@@ -1,4 +1,4 @@
-"""Labels and tables out: CSV, TSV, .npy and Parquet, whole or absent."""
+"""Labels out, beside rows of a table: CSV, TSV, .npy and Parquet, whole or absent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import Argument, DataError, ParameterError
+from biclique.exceptions import DataError, ParameterError
 from biclique.tables.atomic_files import atomic_path, check_target, is_stream
 from biclique.tables.frames import pandas, pyarrow, texts_of
 from biclique.tables.text_form import PLAIN, TextForm
 
-OUTPUT = Argument("a file, such as labels.csv")
 DELIMITERS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
 """What stands between the fields of text files that are written, by their ending."""
 PARQUET = (".parquet", ".pq")
@@ -32,7 +31,7 @@ def check_output(path: str, table: str | None = None, *, several: bool = False) 
     ``table`` is the input, which is never overwritten. ``several`` is for more columns than labels and one id.
     """
     if not path:
-        raise ParameterError("the name of the output is empty: give ", OUTPUT, ".")
+        raise ParameterError("the name of the output is empty: give a file, such as labels.csv.")
     ending = ending_of(path)
     if ending not in ENDINGS:
         raise DataError(f"cannot write {path}: its name must end in one of {', '.join(ENDINGS)}.")
@@ -62,33 +61,55 @@ def free_name(name: str, taken: Sequence[str]) -> str:
     return found
 
 
-def with_labels(frame: Any, labels: IntArray, probabilities: FloatArray | None = None) -> Any:
-    """A frame with one more column, ``label``, and with ``probability`` if there are any, to six digits.
+def label_columns(labels: IntArray, probabilities: FloatArray | None = None) -> Any:
+    """The columns ``label`` and, if there are any, ``probability``, to six digits; a row without a label (−1) has gaps.
 
-    A row without a label (−1) has gaps there.
+    These are gaps of pandas, so whole numbers stay whole.
     """
-    made = frame.copy(deep=False)
-    column = pandas().Series(np.asarray(labels), index=frame.index, dtype="Int64")
-    made[free_name("label", list(frame.columns))] = column.mask(labels < 0)
+    without = np.asarray(labels) < 0
+    found = pandas().DataFrame({"label": pandas().Series(labels, dtype="Int64").mask(without)})
     if probabilities is not None:
-        shown = [float(f"{value:.6g}") for value in probabilities]
-        made[free_name("probability", list(frame.columns))] = np.where(labels < 0, np.nan, shown)
+        found["probability"] = np.where(without, np.nan, [float(f"{value:.6g}") for value in probabilities])
+    return found
+
+
+def with_labels(frame: Any, found: Any) -> Any:
+    """A frame with more columns: those of ``label_columns``, by names that it does not have."""
+    made = frame.copy(deep=False)
+    for name, values in found.items():
+        made[free_name(name, list(frame.columns))] = values.array
     return made
 
 
-def write_frame(path: str | os.PathLike[str], frame: Any, form: TextForm = PLAIN) -> None:
-    """A frame as CSV, TSV or Parquet. Texts are written as they are; numbers of a text file have the form's decimal."""
-    write_pieces(path, [frame], form)
+def write_labels(path: str | os.PathLike[str], found: Any, pieces: Iterable[Any], form: TextForm = PLAIN) -> None:
+    """Frames of rows as one CSV, TSV or Parquet file, with the labels ``found`` beside them; .npy has labels alone.
 
-
-def write_pieces(path: str | os.PathLike[str], pieces: Iterable[Any], form: TextForm = PLAIN) -> None:
-    """Frames of the same columns, one after the other, as ``write_frame`` writes one."""
+    Texts are written as they are; numbers of a text file have the form's decimal.
+    """
     ending = ending_of(path)
+    if ending == ".npy":
+        write_npy(path, found["label"].to_numpy(np.int64, na_value=-1))
+        return
     with atomic_path(path) as temporary:
         if ending in PARQUET:
-            _write_parquet(temporary, iter(pieces))
+            _write_parquet(temporary, _labelled(pieces, found))
         else:
-            _write_text(temporary, pieces, DELIMITERS[ending], form.decimal)
+            _write_text(temporary, _labelled(pieces, found), DELIMITERS[ending], form.decimal)
+
+
+def write_npy(path: str | os.PathLike[str], labels: IntArray) -> None:
+    """Labels alone, −1 for a row without one."""
+    packed = io.BytesIO()
+    np.save(packed, labels.astype(np.int64))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(packed.getbuffer())  # NumPy itself does not say why a disk refuses
+
+
+def _labelled(pieces: Iterable[Any], found: Any) -> Iterator[Any]:
+    start = 0
+    for frame in pieces:
+        yield with_labels(frame, found.iloc[start : start + len(frame)])
+        start += len(frame)
 
 
 def _write_parquet(path: Path, pieces: Iterator[Any]) -> None:
@@ -114,11 +135,3 @@ def _fields(column: Any, decimal: str) -> Any:
         return column
     texts = texts_of(column)
     return [text.replace(".", decimal) for text in texts] if column.dtype.kind == "f" else texts
-
-
-def write_npy(path: str | os.PathLike[str], labels: IntArray) -> None:
-    """Labels alone, −1 for a row without one."""
-    packed = io.BytesIO()
-    np.save(packed, labels.astype(np.int64))
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(packed.getbuffer())  # NumPy itself does not say why a disk refuses
