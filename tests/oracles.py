@@ -438,20 +438,6 @@ def half_agreement(labels, halves, labels_of_halves):
     )
 
 
-def jaccard_stability(labels, halves):
-    """Mean over halves (row numbers, new labels) of max_B |A ∩ B| / |A ∪ B|, one number for every cluster A."""
-    out = []
-    for cluster in range(max(labels) + 1):
-        best = []
-        for rows, new in halves:
-            own = {i for i in rows if labels[i] == cluster}
-            others = [{i for i, label in zip(rows, new, strict=True) if label == b} for b in set(new)]
-            if own:
-                best.append(max(len(own & other) / len(own | other) for other in others))
-        out.append(sum(best) / len(best))
-    return np.array(out)
-
-
 def cluster_profile(column, labels, cluster):
     """(mean of the cluster − mean of the rest)/pooled deviation; for text a dictionary of share differences."""
     own = [x for x, label in zip(column, labels, strict=True) if label == cluster]

@@ -10,11 +10,10 @@ from sklearn.metrics import pairwise_kernels
 
 from biclique import BicliqueSpectralClustering
 from biclique.cluster import profile as profile_file
-from biclique.cluster.stability import found_again
 from biclique.exceptions import DataError, ParameterError
 from biclique.spectral.membership import even_steps
 from biclique.spectral.rounding import Seen
-from tests.oracles import calibration_error, cluster_profile, jaccard_stability
+from tests.oracles import calibration_error, cluster_profile
 
 
 def two_gaussians(n, gap, d=2, seed=0):
@@ -202,17 +201,6 @@ def test_predict_rejects_what_is_not_sure(blobs):
     np.testing.assert_array_equal(model.predict(X, reject_below=0), model.labels_)
     with pytest.raises(ParameterError, match="reject_below"):
         model.predict(X, reject_below=1.5)
-
-
-def test_best_jaccard_is_its_definition():
-    random = np.random.RandomState(0)
-    labels = random.randint(3, size=40)
-    halves = []
-    for _ in range(5):
-        rows = np.sort(random.choice(40, 20, replace=False))
-        halves.append((rows, random.randint(4, size=20)))
-    found = np.mean([found_again(labels[rows], new, 3) for rows, new in halves], axis=0)
-    np.testing.assert_allclose(found, jaccard_stability(labels, halves))
 
 
 @pytest.mark.parametrize("n_clusters", [3, "select"])

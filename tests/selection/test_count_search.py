@@ -15,7 +15,7 @@ from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
-from biclique.selection.count_search import WHOLE, all_curves, choose_count, compared, random_halves
+from biclique.selection.count_search import WHOLE, choose_count, compared, find_curves, random_halves
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
 
@@ -43,13 +43,13 @@ def counted(*rows, weakest=None):
 def test_the_curve_is_the_mean_agreement_with_halves(corners):
     vertices = Vertices.of_rows(corners, np.ones(len(corners)))
     halves = random_halves(len(corners), 4, np.random.RandomState(1))
-    curves, n_parts, interrupted = all_curves(vertices, halves, range(2, 6), 1, Progress(False))
-    assert (n_parts, interrupted) == (4, False)
+    curves, whole = {}, OneEmbedding(corners, vertices.weights, 5)
+    find_curves(curves, whole, vertices, halves, range(2, 6), 1, Progress(False))
     own, *of_halves = (
         [OneEmbedding(some.data, some.weights, 5).labels(k) for k in range(2, 6)]
         for some in (vertices, *(vertices.some(rows) for rows in halves))
     )
-    for j, one in enumerate(compared(curves, halves, vertices.weights, range(2, 6), n_parts)):
+    for j, one in enumerate(compared(curves, halves, vertices.weights, range(2, 6), 4)):
         np.testing.assert_array_equal(curves[WHOLE][j], own[j])
         single = [half_agreement(own[j], [rows], [half[j]]) for rows, half in zip(halves, of_halves, strict=True)]
         assert one.stability == pytest.approx(np.mean(single))

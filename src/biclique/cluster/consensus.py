@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
@@ -113,15 +114,9 @@ def equal_rows(table: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 def memberships(patterns: IntArray) -> sparse.csr_array:
     """H, (rows, clusters of all partitions): 1 if a row is in a cluster."""
-    rows, edges, n_edges = [], [], 0
-    for column in patterns.T:
-        here = np.flatnonzero(column != MISSING)
-        names, codes = np.unique(column[here], return_inverse=True)
-        rows.append(here)
-        edges.append(n_edges + codes)
-        n_edges += len(names)
-    places = np.concatenate(rows), np.concatenate(edges)
-    return sparse.csr_array((np.ones(len(places[0])), places), shape=(len(patterns), n_edges))
+    encoder = OneHotEncoder()
+    H = encoder.fit_transform(patterns)
+    return sparse.csr_array(H[:, np.concatenate(encoder.categories_) != MISSING])
 
 
 def embedded(patterns: IntArray, weights: FloatArray, k: int) -> FloatArray:
@@ -139,10 +134,8 @@ def _cut(patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.ra
     """Labels of distinct rows by the normalised cut of order 2."""
     n = len(patterns)
     k = min(n_clusters, n)
-    if k == n:
-        return np.arange(n)
-    if k == 1:
-        return np.zeros(n, dtype=np.intp)
+    if k in (1, n):
+        return np.arange(n) % k
     rows = embedded(patterns, weights, k)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels

@@ -195,11 +195,8 @@ class BicliqueKernelKMeans(ClustererBase):
         # For a random start the cut alone is needed.
         return self.n_clusters if self.init == "spectral" or self.order == "auto" else 1
 
-    def _settings(self, **known: int) -> Settings:
-        self._check_parameters()
-        # Steps are passes over K.
-        asked = {**self.get_params(deep=False), "assign_labels": "kernel_kmeans", **known}
-        settings = Settings.of(asked, n_columns=self._n_columns())
+    def _settings(self, **known: Any) -> Settings:
+        settings = super()._settings(assign_labels="kernel_kmeans", **known)  # steps are passes over K
         if settings.kernel.neighbors:
             raise ParameterError(
                 f"affinity={self.affinity!r} works with BicliqueSpectralClustering (with assign_labels='kernel_kmeans' "

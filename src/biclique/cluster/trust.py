@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster.estimator import ClustererBase
 from biclique.cluster.profile import profile_of
-from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.fitted import Fitted
 from biclique.kernels.gower import Gower
@@ -21,6 +21,7 @@ from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.criteria import best_jaccard
 from biclique.spectral.rounding import Seen
 
 REJECTED = -1
@@ -185,17 +186,21 @@ class HowSure(ClustererBase):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
-        seeds = random.randint(2**31, size=n_splits)
+        seeds, n_found = random.randint(2**31, size=n_splits), int(self._n_found())
         asked: dict[str, Any] = {"n_clusters": self._asked_for}  # halves are not searched again
         if columns is not None:  # by number: the rows have no names now
             gower = Gower(np.flatnonzero(columns.categorical), gamma=kernel.gower().gamma)
             asked |= {"kernel_params": {"metric": gower}} if kernel.neighborhoods else {"affinity": gower}
 
-        def fit_half(chosen: IntArray, split: int) -> IntArray:
-            model = clone(self).set_params(**asked, random_state=int(seeds[split]), verbose=0)
-            return np.asarray(model.fit(rows[chosen]).labels_)
-
-        return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
+        found = np.empty((n_splits, n_found))
+        with warnings.catch_warnings(action="ignore"):  # of fits that nobody asked for, and of clusters without rows
+            for split, seed in enumerate(seeds.tolist()):
+                chosen = np.sort(random.choice(len(labels), half, replace=False))
+                model = clone(self).set_params(**asked, random_state=seed, verbose=0).fit(rows[chosen])
+                own, ones = labels[chosen], np.ones(half)
+                shares = best_jaccard(own, np.asarray(model.labels_), ones, n_found)
+                found[split] = np.where(np.bincount(own, minlength=n_found) > 0, shares, np.nan)
+            return np.asarray(np.nanmean(found, axis=0))
 
     def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:
         """The numbers of typical rows of each cluster.

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.runtime.namespace import namespace, on_host, to_host
+from biclique.runtime.namespace import namespace, on_host, padded, to_host
 
 
 class Form(NamedTuple):
@@ -170,3 +170,15 @@ def dense_product(left: Rows, right: Rows) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's, with a cure
         product: Any = left @ right
     return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+
+def beside(X: Rows, *columns: FloatArray | float) -> Rows:
+    """X with more columns on its right: an array each, or a number for all rows."""
+    if sparse.issparse(X):
+        added = (np.broadcast_to(np.asarray(column, dtype=X.dtype), X.shape[0])[:, None] for column in columns)
+        return sparse.hstack([X, *map(sparse.csr_array, added)], format="csr", dtype=X.dtype)
+    out = padded(X, X.shape[1] + len(columns))
+    with np.errstate(over="ignore"):
+        for place, column in enumerate(columns, X.shape[1]):
+            out[:, place] = column
+    return out

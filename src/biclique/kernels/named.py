@@ -22,9 +22,9 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.gamma_rules import NEIGHBOR
 from biclique.kernels.gower import Columns, Gower
 from biclique.kernels.held import near_one
-from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle, squared_norms
+from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, beside, dense_product, middle, squared_norms
 from biclique.runtime.arguments import Names, check_number
-from biclique.runtime.namespace import float64, full, largest_size, namespace, on_host, padded, scalars
+from biclique.runtime.namespace import float64, full, largest_size, namespace, on_host, scalars
 
 DIRECT_ERROR = 1e-6
 """Above this bound on the error of a value in float64, distances are taken from differences."""
@@ -39,26 +39,10 @@ TINY32 = float(np.finfo(np.float32).tiny)
 """The smallest number that float32 has with all its digits."""
 
 
-def with_columns(X: Rows, scale: float, *columns: float | Callable[[Rows], FloatArray]) -> Rows:
-    """scale · X, and more columns on its right: a number, or a function of the scaled rows."""
-
-    def values(scaled: Rows) -> list[FloatArray | float]:
-        return [column(scaled) if callable(column) else column for column in columns]
-
-    if sparse.issparse(X):
-        X = X * X.dtype.type(scale)
-        added = (np.broadcast_to(np.asarray(column, dtype=X.dtype), X.shape[0]) for column in values(X))
-        return sparse.hstack([X, *(sparse.csr_array(c[:, None]) for c in added)], format="csr", dtype=X.dtype)
-    d, width = X.shape[1], X.shape[1] + len(columns)
+def scaled(X: Rows, factor: float) -> Rows:
+    """factor · X."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if on_host(X):
-            out = np.empty((X.shape[0], width), dtype=X.dtype)
-            np.multiply(X, X.dtype.type(scale), out=out[:, :d])
-        else:
-            out = padded(X * scale, width)
-        for place, column in enumerate(values(out[:, :d])):
-            out[:, d + place] = column
-    return out
+        return X * (X.dtype.type(factor) if on_host(X) else factor)
 
 
 class _Exponential(Kernel):
@@ -104,10 +88,12 @@ class RBF(_Gauss, InnerProductKernel):
     # product; scaling first keeps every term near one, whatever the units of x.
     def left(self, X: Rows) -> Rows:
         # Halving and doubling are exact.
-        return with_columns(X, 2 * float(np.sqrt(self.gamma)), lambda Z: -squared_norms(Z) / 4, -1.0)
+        Z = scaled(X, 2 * float(np.sqrt(self.gamma)))
+        return beside(Z, -squared_norms(Z) / 4, -1.0)
 
     def right(self, X: Rows) -> Rows:
-        return with_columns(X, float(np.sqrt(self.gamma)), 1.0, squared_norms)
+        Z = scaled(X, float(np.sqrt(self.gamma)))
+        return beside(Z, 1.0, squared_norms(Z))
 
     def finish(self, inner: FloatArray) -> FloatArray:
         return namespace(inner).exp(inner, out=inner)  # type: ignore[no-any-return]
@@ -202,10 +188,10 @@ class _Affine(InnerProductKernel):
         self.gamma, self.coef0 = gamma, coef0
 
     def left(self, X: Rows) -> Rows:
-        return with_columns(X, self.gamma, 1.0)
+        return beside(scaled(X, self.gamma), 1.0)
 
     def right(self, X: Rows) -> Rows:
-        return with_columns(X, 1.0, self.coef0)
+        return beside(X, self.coef0)
 
 
 def power(base: FloatArray, degree: float) -> FloatArray:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.util import find_spec
+from itertools import chain
 from math import log2
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +25,7 @@ from biclique.neighbors.pairs import (
     VALUES,
     Pairs,
     PairSearch,
+    by_distance,
     distances,
     unit_scale,
     within_radius,
@@ -38,9 +41,6 @@ EXACT_SECONDS = 30.0
 
 PIECE = 2**16
 """Neighbours that one thread asks for at a time; between two pieces Ctrl-C is heard."""
-
-BALLS = 1024
-"""Balls that one thread asks for at a time."""
 
 WIDEN = 8
 """How many times k rows are looked at first for those that have a new row near them."""
@@ -102,7 +102,6 @@ class NeighborIndex:
         self.n_jobs = n_jobs
         self.seed = int(check_random(random_state).randint(2**31 - 1))
         self.search_ = self._choose(search)
-        self._built: Searcher | None = None
 
     def _choose(self, search: str) -> str:
         dense = not sparse.issparse(self.rows)
@@ -114,7 +113,7 @@ class NeighborIndex:
         return "tree" if dense and uses_tree(self.n, self.d) else "brute"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_built": None}  # made again of the rows when it is next needed
+        return {name: value for name, value in self.__dict__.items() if name != "_searcher"}
 
     def query(self, Y: Rows | None, k: int, tick: Tick | None = None) -> tuple[FloatArray, IntArray]:
         """Distances, ascending, and numbers of the k nearest rows (all if there are fewer), shape (n_new, k).
@@ -123,16 +122,14 @@ class NeighborIndex:
         copies.
         """
         k = min(k, self.n)
-        rows = self.rows if Y is None else self.like_rows(Y)
-        searcher = self._searcher()
+        rows, searcher = self.rows if Y is None else self.like_rows(Y), self._searcher
         gap, near = np.empty((rows.shape[0], k)), np.empty((rows.shape[0], k), dtype=np.intp)
 
         def search(piece: slice) -> None:
             own = np.arange(piece.start, piece.stop) if Y is None else None
             gap[piece], near[piece] = searcher.nearest(rows[piece], own, k)
 
-        step = searcher.step or max(PIECE // (k + 1), 1)
-        run_panels(search, rows.shape[0], step, n_jobs=self.n_jobs, tick=tick)
+        run_panels(search, rows.shape[0], self._step(k), n_jobs=self.n_jobs, tick=tick)
         return gap, near
 
     def nearest_set(self, Y: Rows, k: int, tie: float, rounding: FloatArray | float) -> tuple[IntArray, np.ndarray]:
@@ -147,13 +144,13 @@ class NeighborIndex:
         if k >= self.n:
             near[:] = np.arange(k)
             return near, certain
-        searcher = self._searcher()
+        searcher, step, rounding = self._searcher, self._step(k), np.broadcast_to(rounding, len(near))
         if isinstance(searcher, LinkSearch):
             raise TypeError("an approximate search is certain of nothing")
-        step, rounding = searcher.step or max(PIECE // (k + 1), 1), np.broadcast_to(rounding, len(near))
         for top in range(0, Y.shape[0], step):
             piece = slice(top, top + step)
-            near[piece], certain[piece] = searcher.nearest_set(Y[piece], k, tie, rounding[piece])
+            low, high, found = searcher.bracketed(Y[piece], k + 1)
+            near[piece], certain[piece] = found[:, :k], low[:, k] > high[:, k - 1] * (1 + tie) + rounding[piece]
         return near, certain
 
     def within(self, Y: Rows, k: int, radii: FloatArray) -> Pairs:
@@ -162,42 +159,17 @@ class NeighborIndex:
         All with an exact index. An approximate one looks at the 8k nearest rows of each y, and misses those
         that have y near them while y has 8k others nearer.
         """
-        Y = self.like_rows(Y)
-        searcher = self._searcher()
-        if isinstance(searcher, PairSearch):
-            found = run_panels(
-                lambda piece: np.add(searcher.within(Y[piece], radii), [[piece.start], [0]]),
-                Y.shape[0],
-                searcher.step,
-                n_jobs=self.n_jobs,
-            )
-            first, second = np.concatenate(found, axis=1)
-        elif self.search_ == "tree":
-            first, second = self._balls(np.asarray(Y), radii)
-        else:
+        Y, searcher = self.like_rows(Y), self._searcher
+        if isinstance(searcher, LinkSearch):
             gap, near = self.query(Y, WIDEN * k)
             first, place = np.nonzero(within_radius(gap, radii[near]))
-            second = near[first, place]
-        return first, second
-
-    def _balls(self, Y: FloatArray, radii: FloatArray) -> Pairs:
-        """The same by a tree of Y, for the rows x_j whose ball reaches into the box around Y."""
-        reach = radii[:, None] * (1 + 2 * CLOSE)  # the tree rounds by itself: a little wider, and measured
-        near = np.flatnonzero(((self.rows - reach <= Y.max(axis=0)) & (self.rows + reach >= Y.min(axis=0))).all(axis=1))
-        tree = cKDTree(Y)
+            return first, near[first, place]
 
         def search(piece: slice) -> IntArray:
-            some = near[piece]
-            balls = tree.query_ball_point(self.rows[some], reach[some, 0], workers=1)
-            first = np.concatenate([np.asarray(ball, dtype=np.intp) for ball in balls])
-            second = np.repeat(some, [len(ball) for ball in balls])
-            keep = within_radius(distances(self.rows, Y, first, second), radii[second])
-            return np.stack([first[keep], second[keep]])
+            return np.add(searcher.within(Y[piece], radii), [[piece.start], [0]])
 
-        pairs = [np.empty((2, 0), dtype=np.intp), *run_panels(search, len(near), BALLS, n_jobs=self.n_jobs)]
-        first, second = np.concatenate(pairs, axis=1)
-        order = np.argsort(first, kind="stable")
-        return first[order], second[order]
+        first, second = np.concatenate(run_panels(search, Y.shape[0], self._step(k), n_jobs=self.n_jobs), axis=1)
+        return first, second
 
     def like_rows(self, Y: Rows) -> Rows:
         """Other rows, dense or sparse as the indexed ones are."""
@@ -205,15 +177,15 @@ class NeighborIndex:
             return sparse.csr_array(Y)
         return _checked(Y.toarray() if sparse.issparse(Y) else Y)
 
-    def _searcher(self) -> Searcher:
-        if self._built is None:
-            if self.search_ == "tree":
-                self._built = TreeSearch(np.asarray(self.rows))
-            elif self.search_ == "brute":
-                self._built = PairSearch(self.rows)
-            else:
-                self._built = LinkSearch(np.asarray(self.rows), self.seed)
-        return self._built
+    @cached_property
+    def _searcher(self) -> TreeSearch | PairSearch | LinkSearch:
+        if self.search_ == "tree":
+            return TreeSearch(np.asarray(self.rows))
+        return PairSearch(self.rows) if self.search_ == "brute" else LinkSearch(np.asarray(self.rows), self.seed)
+
+    def _step(self, k: int) -> int:
+        """Rows of one piece of a search."""
+        return self._searcher.step or max(PIECE // (k + 1), 1)
 
 
 def nearest_row(kernel: Kernel | None, Y: Rows, X: Rows, n_jobs: int | None) -> IntArray:
@@ -250,10 +222,20 @@ class TreeSearch:
                 gap[part, :k], near[part, :k] = self.nearest(Y[part], again, k, 4 * most)
         return gap[:, :k], near[:, :k]
 
-    def nearest_set(self, Y: FloatArray, k: int, tie: float, rounding: FloatArray) -> tuple[IntArray, np.ndarray]:
-        """As ``NeighborIndex.nearest_set``."""
-        gap, near = self.tree.query(Y, np.arange(1, k + 2), workers=1)
-        return near[:, :k], gap[:, k] > gap[:, k - 1] * (1 + tie) + rounding
+    def bracketed(self, Y: FloatArray, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        """As ``PairSearch.bracketed``."""
+        gap, near = self.tree.query(Y, np.arange(1, count + 1), workers=1)
+        return gap, gap, near
+
+    def within(self, Y: FloatArray, radii: FloatArray) -> Pairs:
+        """As ``PairSearch.within``, by a tree of Y, for the rows x_j whose ball reaches into the box around Y."""
+        reach = radii[:, None] * (1 + 2 * CLOSE)  # the tree rounds by itself: a little wider, and measured
+        near = np.flatnonzero(((self.X - reach <= Y.max(axis=0)) & (self.X + reach >= Y.min(axis=0))).all(axis=1))
+        balls = cKDTree(Y).query_ball_point(self.X[near], reach[near, 0], workers=1)
+        first, second = np.fromiter(chain.from_iterable(balls), dtype=np.intp), np.repeat(near, [*map(len, balls)])
+        keep = within_radius(distances(self.X, Y, first, second), radii[second])
+        order = np.argsort(first[keep], kind="stable")
+        return first[keep][order], second[keep][order]
 
 
 class LinkSearch:
@@ -299,17 +281,11 @@ class LinkSearch:
         return ordered(self.X, Y, own, near)
 
 
-Searcher: TypeAlias = TreeSearch | PairSearch | LinkSearch
-"""Who finds the nearest rows of one piece of Y."""
-
-
 def ordered(X: FloatArray, Y: FloatArray, own: IntArray | None, near: IntArray) -> tuple[FloatArray, IntArray]:
     """Found rows by (distance, number), distances measured anew; a row itself before its copies."""
     near = np.asarray(near, dtype=np.intp)
     gap = distances(X, Y, np.repeat(np.arange(len(Y)), near.shape[1]), near.ravel()).reshape(near.shape)
-    keys = gap if own is None else np.where(near == own[:, None], -1.0, gap)
-    order = np.lexsort((near, keys), axis=-1)
-    return np.take_along_axis(gap, order, axis=1), np.take_along_axis(near, order, axis=1)
+    return by_distance(gap, near, own)
 
 
 def _checked(X: Rows) -> Rows:

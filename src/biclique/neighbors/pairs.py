@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.kernels.kernel import dense_product, middle, squared_norms
+from biclique.kernels.kernel import beside, dense_product, middle, squared_norms
 from biclique.runtime.threads import single_threaded_blas
 
 ENERGY = 0.94
@@ -84,6 +84,13 @@ def distances(X: Rows, Y: Rows, first: IntArray, second: IntArray) -> FloatArray
     return np.sqrt(squares)
 
 
+def by_distance(gap: FloatArray, near: IntArray, own: IntArray | None) -> tuple[FloatArray, IntArray]:
+    """Distances and rows, row by row by (distance, number); a row itself, whose number is in ``own``, first."""
+    keys = gap if own is None else np.where(near == own[:, None], -1.0, gap)
+    order = np.lexsort((near, keys), axis=-1)
+    return np.take_along_axis(gap, order, axis=1), np.take_along_axis(near, order, axis=1)
+
+
 def leading_directions(X: FloatArray) -> FloatArray | None:
     """Orthonormal columns, (d, p), that hold ENERGY of the variance of a sample; None unless p ≤ d/3."""
     n, d = X.shape
@@ -119,7 +126,7 @@ class Bounds:
         self.scale = unit_scale(X, self.offset)
         self.slack = 4 * float(np.finfo(self.dtype).eps) * (4 + np.sqrt(X.shape[1]))
         rows, squares = self._prepared(X)
-        self._left = _beside(-2 * rows, np.ones_like(squares), squares)
+        self._left = beside(-2 * rows, 1.0, squares)
         self._largest = float(squares.max(initial=0.0))
         self._scratch = threading.local()
 
@@ -154,7 +161,7 @@ class Bounds:
         They are written over by the next call of the same thread: fresh pages take longer than the product.
         """
         n, shape = self._left.shape[0], (-(-self._left.shape[0] // FAN**2) * FAN**2, rows.shape[0])
-        right = _beside(rows, squares, np.ones_like(squares)).T
+        right = beside(rows, squares, 1.0).T
         room: FloatArray | None = getattr(self._scratch, "room", None)
         if room is None or room.shape != shape:
             room = self._scratch.room = np.full(shape, np.inf, dtype=self.dtype)
@@ -179,13 +186,6 @@ class Bounds:
         leading = rows.astype(self.dtype) @ self.directions
         left = np.einsum("ij,ij->i", rows, rows) - np.einsum("ij,ij->i", leading, leading, dtype=np.float64)
         return np.column_stack([leading, np.sqrt(np.maximum(left, 0)).astype(self.dtype)])
-
-
-def _beside(rows: Rows, first: FloatArray, second: FloatArray) -> Rows:
-    """Rows with two more columns."""
-    if sparse.issparse(rows):
-        return sparse.csr_array(sparse.hstack([rows, first[:, None], second[:, None]]))
-    return np.column_stack([rows, first, second])
 
 
 class PairSearch:
@@ -214,9 +214,8 @@ class PairSearch:
         measured[:, :k] = True
         self._measure(gap, Y, near, measured)
         self._measure(gap, Y, near, ~measured & (low <= gap[:, :k].max(axis=1, keepdims=True)))
-        keys = gap if own is None else np.where(near == own[:, None], -1.0, gap)
-        order = np.lexsort((near, keys), axis=-1)[:, :k]
-        gap, near = np.take_along_axis(gap, order, axis=1), np.take_along_axis(near, order, axis=1)
+        gap, near = by_distance(gap, near, own)
+        gap, near = gap[:, :k], near[:, :k]
         unsure = np.flatnonzero(~(low[:, -1] > gap[:, -1]))
         if len(unsure) and low.shape[1] < self.X.shape[0]:
             gap[unsure], near[unsure] = self._nearest_of_many(Y[unsure], None if own is None else own[unsure], k)
@@ -226,13 +225,12 @@ class PairSearch:
         first, place = np.nonzero(chosen)
         gap[first, place] = distances(self.X, Y, first, near[first, place])
 
-    def nearest_set(self, Y: Rows, k: int, tie: float, rounding: FloatArray) -> tuple[IntArray, np.ndarray]:
-        """As ``NeighborIndex.nearest_set``: the bounds tell nearly always."""
+    def bracketed(self, Y: Rows, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        """What the distances to the ``count`` nearest rows lie between, (n_new, count) each, and their numbers."""
         if self._rough.directions is None:
-            low, high, near = self._rough.nearest(Y, k + 1)
-            return near[:, :k], low[:, k] > high[:, k - 1] * (1 + tie) + rounding
-        gap, near = self.nearest(Y, None, k + 1)
-        return near[:, :k], gap[:, k] > gap[:, k - 1] * (1 + tie) + rounding
+            return self._rough.nearest(Y, count)
+        gap, near = self.nearest(Y, None, count)
+        return gap, gap, near
 
     def _nearest_of_many(self, Y: Rows, own: IntArray | None, k: int) -> tuple[FloatArray, IntArray]:
         """The same in float64. Of many rows that are as near as the k-th to ten digits, the first k by number."""

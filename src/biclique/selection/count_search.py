@@ -134,13 +134,17 @@ def search_count(
     counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
     if not counts:
         return nothing_to_compare(k_max, vertices, structure_of(vertices, np.random.RandomState(seed), progress))
-    curves, n_parts, interrupted = all_curves(vertices, halves, counts, settings.n_jobs, progress)
+    curves, interrupted = dict[int, Curve](), False
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
-    if not interrupted:
-        try:
-            structure = structure_of(vertices, np.random.RandomState(seed), progress)
-        except KeyboardInterrupt:
-            interrupted = True
+    whole = OneEmbedding(vertices.data, vertices.weights, counts[-1])
+    try:
+        find_curves(curves, whole, vertices, halves, counts, settings.n_jobs, progress)
+        structure = structure_of(vertices, np.random.RandomState(seed), progress)
+    except KeyboardInterrupt:
+        if WHOLE not in curves or len(curves) < 3:
+            raise
+        interrupted = True
+    n_parts = count_parts(whole.parts, vertices.weights, counts[-1])
     counted = compared(curves, halves, vertices.weights, counts, n_parts)
     k, second, margin, reason = choose_count(counted)
     if interrupted:
@@ -162,15 +166,16 @@ WHOLE = -1
 """The place of the curve of all rows among those of the halves."""
 
 
-def all_curves(
-    vertices: Vertices, halves: Sequence[IntArray], counts: range, n_jobs: int | None, progress: Progress
-) -> tuple[dict[int, Curve], int, bool]:
-    """The curves of all rows and of every half, in threads; how many parts need a cluster; and whether Ctrl-C came.
-
-    Ctrl-C keeps what is done, if that is enough for a choice.
-    """
-    whole = OneEmbedding(vertices.data, vertices.weights, counts[-1])
-    found: dict[int, Curve] = {}
+def find_curves(
+    found: dict[int, Curve],
+    whole: OneEmbedding,
+    vertices: Vertices,
+    halves: Sequence[IntArray],
+    counts: range,
+    n_jobs: int | None,
+    progress: Progress,
+) -> None:
+    """The curves of all rows and of every half, in threads, one after the other into ``found``: Ctrl-C keeps them."""
 
     def work(number: int, pulse: Pulse) -> None:
         if number == 0:
@@ -182,15 +187,9 @@ def all_curves(
     def tick(share: float) -> None:
         progress.share("numbers of clusters", share)
 
-    jobs, interrupted = len(halves) + 1, False
-    try:
-        with warnings.catch_warnings(action="ignore"):  # threads share the filters
-            run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(counts), tick=tick if progress.enabled else None)
-    except KeyboardInterrupt:
-        if WHOLE not in found or len(found) < 3:
-            raise
-        interrupted = True
-    return found, count_parts(whole.parts, vertices.weights, counts[-1]), interrupted
+    jobs = len(halves) + 1
+    with warnings.catch_warnings(action="ignore"):  # threads share the filters
+        run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(counts), tick=tick if progress.enabled else None)
 
 
 def curve(embedding: OneEmbedding, counts: range, pulse: Pulse) -> Curve:

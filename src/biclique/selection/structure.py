@@ -205,7 +205,7 @@ def least_prominence(n: int) -> float:
     return float(PROMINENCE * 2 * np.sqrt(noise * 2 * np.log(n / MODE_NEIGHBORS)))
 
 
-def mode_prominences(X: FloatArray, n_neighbors: int = MODE_NEIGHBORS) -> FloatArray:
+def mode_prominences(X: FloatArray) -> FloatArray:
     """For every mode but the highest: its log-density minus that of its saddle, descending; 0 alone if there is none.
 
     log-density(i) = −d̂ log r_i, r_i the distance to the 12th neighbour, and d̂ the intrinsic dimension, by the maximum
@@ -213,7 +213,7 @@ def mode_prominences(X: FloatArray, n_neighbors: int = MODE_NEIGHBORS) -> FloatA
     edges of the neighbour graph; an edge is as high as its lower end. Pieces of the graph are connected by their
     shortest distances, whose height is −d̂ log of the distance.
     """
-    k = min(n_neighbors + 1, len(X))
+    k = min(MODE_NEIGHBORS + 1, len(X))
     gap, near = NeighborIndex(X, search="exact", n_jobs=1).query(None, k)
     gap = np.asarray(gap, dtype=float)
     positive = gap[gap > 0]
