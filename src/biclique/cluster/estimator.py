@@ -81,7 +81,7 @@ class Estimator(BaseEstimator):
         """Columns of the embedding, the trivial one among them; None for the rule of ``Settings``."""
         return None
 
-    def _settings(self, **known: Any) -> Settings:
+    def _settings(self, **known: int | str) -> Settings:
         """The parameters, checked once; ``known`` is what a search has found for some of them."""
         self._check_parameters()
         return Settings.of({**self.get_params(deep=False), **known}, n_columns=self._n_columns())

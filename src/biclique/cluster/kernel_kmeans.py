@@ -195,7 +195,7 @@ class BicliqueKernelKMeans(ClustererBase):
         # For a random start the cut alone is needed.
         return self.n_clusters if self.init == "spectral" or self.order == "auto" else 1
 
-    def _settings(self, **known: Any) -> Settings:
+    def _settings(self, **known: int | str) -> Settings:
         settings = super()._settings(assign_labels="kernel_kmeans", **known)  # steps are passes over K
         if settings.kernel.neighbors:
             raise ParameterError(
