@@ -144,12 +144,12 @@ class HeatLaplacian:
         self._cross = HeldRows(self.kernel, X, np.float64).cross(X)
         self._sums: FloatArray = self._cross.matmat(np.ones((self.n, 1)))[:, 0]  # g
 
-    def _facts(self, f: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """f', G f' and F = Σ f'."""
+    def _values(self, f: FloatArray) -> FloatArray:
+        """f' as an array of one value a point."""
         f = np.asarray(f, dtype=float)
         if f.shape != (self.n,):
             raise DataError(f"f must have one value for each point, shape ({self.n},), got {f.shape}.")
-        return f, self._cross.matmat(f[:, None])[:, 0], float(f.sum())
+        return f
 
     def _tuples(self, tuples: IntArray) -> IntArray:
         tuples = np.asarray(tuples)
@@ -159,13 +159,10 @@ class HeatLaplacian:
 
     def average(self, f: FloatArray, tuples: IntArray) -> FloatArray:
         """Σ_y H_t(x; y) f(y) = h n^(h−1) Σ_γ (G f')(x_γ) + h(h−1) n^(h−2) F Σ_γ g(x_γ), for tuples of row numbers."""
-        _, smoothed, total = self._facts(f)
-        return self._average(smoothed, total, self._tuples(tuples))
-
-    def _average(self, smoothed: FloatArray, total: float, tuples: IntArray) -> FloatArray:
-        n, h = float(self.n), self.half
+        f, tuples, n, h = self._values(f), self._tuples(tuples), float(self.n), self.half
+        smoothed = self._cross.matmat(f[:, None])[:, 0]
         first = h * n ** (h - 1) * smoothed[tuples].sum(axis=1)
-        return np.asarray(first + h * (h - 1) * n ** (h - 2) * total * self._sums[tuples].sum(axis=1))
+        return np.asarray(first + h * (h - 1) * n ** (h - 2) * float(f.sum()) * self._sums[tuples].sum(axis=1))
 
     def apply(self, f: FloatArray, tuples: IntArray) -> FloatArray:
         """L f(x) = n^(h−1) (Σ_γ g(x_γ)) (Σ_γ f'(x_γ)) − Σ_y H_t(x; y) f(y), for tuples of row numbers, shape (p, h).
@@ -173,20 +170,18 @@ class HeatLaplacian:
         ``f`` (n,) holds f' at every point. With constant g and F = 0 this is h copies of the one-variable
         Laplacian, h n^(h−1) Σ_γ (g f' − G f')(x_γ).
         """
-        tuples = self._tuples(tuples)
-        values, smoothed, total = self._facts(f)
-        own = float(self.n) ** (self.half - 1) * self._sums[tuples].sum(axis=1) * values[tuples].sum(axis=1)
-        return np.asarray(own - self._average(smoothed, total, tuples))
+        f, tuples = self._values(f), self._tuples(tuples)
+        own = float(self.n) ** (self.half - 1) * self._sums[tuples].sum(axis=1) * f[tuples].sum(axis=1)
+        return np.asarray(own - self.average(f, tuples))
 
     def by_definition(self, f: FloatArray, tuples: IntArray) -> FloatArray:
         """The same by enumerating all n^h tuples y: for checks on a few points."""
-        tuples = self._tuples(tuples)
+        f, tuples = self._values(f), self._tuples(tuples)
         count = self.n**self.half * len(tuples)
         if count > MOST_TUPLES:
             raise MemoryLimitError(
                 f"the definition enumerates {count} pairs of tuples, limit {MOST_TUPLES}: use apply."
             )
-        f = self._facts(f)[0]
         out = np.zeros(len(tuples))
         for place, x in enumerate(tuples):
             for y in product(range(self.n), repeat=self.half):
@@ -199,8 +194,8 @@ class HeatLaplacian:
 
         The paper prints Σ_x Σ_y L f(x) f(y), which factorises into (Σ L f)(Σ f) and is zero for mean-zero f.
         """
-        f, smoothed, total = self._facts(f)
-        n, h, g = float(self.n), self.half, self._sums
+        f, n, h, g = self._values(f), float(self.n), self.half, self._sums
+        smoothed, total = self._cross.matmat(f[:, None])[:, 0], float(f.sum())
         pairs = h * n ** (h - 1)
         apart = h * (h - 1) * n ** (h - 2)
 

@@ -84,16 +84,15 @@ class SymmetricGram(GramOperator):
         self.noise = float(np.finfo(self.dtype).eps)
         order = check_whole_order(order)
         degrees = base.matmat(weights[:, None])[:, 0]
-        self.column, self.constant = _symmetric_terms(base.diagonal(), degrees, weights, order)
-        self.shift = SymmetricShift(order, weights, self.column, self.constant)
+        self.shift = SymmetricShift(order, weights, *_symmetric_terms(base.diagonal(), degrees, weights, order))
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        sums = V.sum(axis=0)
-        product = 2 * self.base.matmat(V) + np.outer(self.column, sums) + self.column @ V + self.constant * sums
+        column, sums = self.shift.column, V.sum(axis=0)
+        product = 2 * self.base.matmat(V) + np.outer(column, sums) + column @ V + self.shift.constant * sums
         return np.asarray(product / 4)
 
     def diagonal(self) -> FloatArray:
-        return np.asarray((2 * self.base.diagonal() + 2 * self.column + self.constant) / 4)
+        return np.asarray((2 * self.base.diagonal() + 2 * self.shift.column + self.shift.constant) / 4)
 
     def cross(self, Y: Rows) -> CrossGram:
         return _symmetric_cross(self.base.cross(Y), self.shift)

@@ -14,7 +14,7 @@ import re
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import scale
 
 from biclique import __version__
 from biclique._typing import FloatArray
@@ -52,20 +53,12 @@ NOT_ON_SEQUENCES = (*NOT_ON_DATA, "gaussian_demo", "polynomial_demo")
 """Methods left out on Hopkins155 besides: too slow for 155 sequences."""
 
 
-def _scaled(X: FloatArray, offset: FloatArray, spread: FloatArray) -> FloatArray:
-    return np.asarray((X - offset) / np.where(spread > 0, spread, 1.0))
-
-
-def _z_scored(X: FloatArray) -> FloatArray:
-    return _scaled(X, X.mean(axis=0), X.std(axis=0))
-
-
 PREPARATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "raw (the demo's translation changes no distance)": lambda X: X,
-    "z-scored": _z_scored,
-    "min-max": lambda X: _scaled(X, X.min(axis=0), np.ptp(X, axis=0)),
+    "z-scored": scale,
+    "min-max": lambda X: (X - X.min(axis=0)) / np.ptp(X, axis=0),
     "unit rows": unit_rows,
-    "z-scored, unit rows": lambda X: unit_rows(_z_scored(X)),
+    "z-scored, unit rows": lambda X: unit_rows(scale(X)),
 }
 """Scalings of the ovarian data that might be meant."""
 
@@ -106,35 +99,33 @@ def load_problem(data: str, name: str, home: str | None, *, verbose: bool = Fals
         return Problem(data, bunch.data, bunch.target, 3)
     load = load_spine if data == "spine" else load_ovarian
     bunch = load(home, verbose=verbose)
-    return Problem(data, _z_scored(bunch.data), bunch.target, bunch.n_clusters, bunch.data)
+    return Problem(data, scale(bunch.data), bunch.target, bunch.n_clusters, bunch.data)
 
 
 def plan(
-    data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool, verbose: bool = False
+    data: Iterable[str], methods: Collection[str], home: str | None, *, quick: bool, verbose: bool = False
 ) -> list[Cell]:
-    """Every cell of a run, in order; data that are missing are fetched now, or refused before any work."""
-    methods = list(methods)
+    """Every cell of a run, in order; data that are missing are fetched now, or refused before any work.
+
+    "preparations" are those of the ovarian data, with each way of taking eigenvectors; of 4000 features if they are
+    there.
+    """
     cells = []
     for name in dict.fromkeys(data):
+        problems, chosen = [name], [method for method in methods if method not in NOT_ON_DATA]
         if name == "hopkins155":
-            chosen = load_hopkins155(home, verbose=verbose).names
+            problems = load_hopkins155(home, verbose=verbose).names
             if quick:
-                chosen = chosen[:: max(len(chosen) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES]
-            cells += [Cell(name, s, m) for s in chosen for m in methods if m not in NOT_ON_SEQUENCES]
-        else:
-            load_problem(name, name, home, verbose=verbose)
-            cells += [Cell(name, name, m) for m in methods if m not in NOT_ON_DATA]
+                problems = problems[:: max(len(problems) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES]
+            chosen = [method for method in methods if method not in NOT_ON_SEQUENCES]
+        elif name == "preparations":
+            features = ["100", *["4000"] * (data_home(home) / "ovarian4000.npz").exists()]
+            problems = [f"{number} features, {scaling}" for number in features for scaling in PREPARATIONS]
+            chosen = list(PREPARATION_METHODS)
+        if name != "hopkins155":
+            load_problem(name, problems[-1], home, verbose=verbose)
+        cells += [Cell(name, problem, method) for problem in problems for method in chosen]
     return cells
-
-
-def plan_preparations(home: str | None) -> list[Cell]:
-    """Every preparation of the ovarian data with each way of taking eigenvectors; 4000 features if they are there."""
-    features = ["100"]
-    if (data_home(home) / "ovarian4000.npz").exists():
-        load_ovarian(home, features=4000)
-        features.append("4000")
-    names = [f"{f} features, {scaling}" for f in features for scaling in PREPARATIONS]
-    return [Cell("preparations", name, method) for name in names for method in PREPARATION_METHODS]
 
 
 class Records:
@@ -143,23 +134,18 @@ class Records:
     def __init__(self, out: Path, settings: Settings, *, resume: bool) -> None:
         self.folder, self.settings = out / "records", settings
         self._stamp = json.loads(json.dumps(asdict(settings)))
-        finished = len(list(self.folder.glob("*/*/*.json")))
-        if finished and not resume:
+        files = list(self.folder.glob("*/*/*.json"))
+        if files and not resume:
             raise DataError(
-                f"{out} holds a run with {finished} finished cells: pass --resume to go on with it, or another --out."
+                f"{out} holds a run with {len(files)} finished cells: pass --resume to go on with it, or another --out."
             )
-        stamp = self.folder / "run.json"
-        theirs = _read(stamp)
-        if finished and theirs is not None and theirs.get("settings") != self._stamp:
+        if any(record is not None and record.get("settings") != self._stamp for record in map(_read, files)):
             raise DataError(f"{out} holds a run with other settings (--quick or not): choose another --out.")
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(stamp, json.dumps({"settings": self._stamp}))
 
     def _valid(self, cell: Cell) -> dict[str, Any] | None:
         record = _read(self.folder / cell.file)
-        if record is None or record.get("checksum") != _checksum(record):
-            return None
-        ours = record.get("cell") == asdict(cell) and record.get("settings") == self._stamp
+        ours = record is not None and (record.get("cell"), record.get("settings")) == (asdict(cell), self._stamp)
         return record if ours else None
 
     def get(self, cell: Cell) -> list[Result] | None:
@@ -186,13 +172,15 @@ def _checksum(record: dict[str, Any]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
+    """The record in a file; None if there is none, or its checksum is another."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_RECORD + 1)
         found = json.loads(content.decode("utf-8")) if len(content) <= LARGEST_RECORD else None
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    whole = isinstance(found, dict) and found.get("checksum") == _checksum(found)
+    return found if whole else None
 
 
 def run_cell(cell: Cell, records: Records, home: str | None) -> list[Result]:

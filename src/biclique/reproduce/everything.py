@@ -19,7 +19,6 @@ from biclique.reproduce.cells import (
     Results,
     load_problem,
     plan,
-    plan_preparations,
     run_cells,
     sequences_of,
 )
@@ -41,6 +40,11 @@ from biclique.tables.atomic_files import atomic_path, write_text
 
 
 COLOURS = ("tab:red", "tab:blue")
+CAPTIONS = {
+    "figure1": "Figure 1: error rate at the best parameters of each order, shaded by the deviation over repeats.",
+    "figure2": "Figure 2: seconds for the matrix and its eigenvectors at the best parameters of each order "
+    "(Hopkins155: the sum over the sequences); each is timed once, so there is no deviation to shade.",
+}
 
 
 def why_not_drawn() -> str:
@@ -61,13 +65,7 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
     if not shown or why_not_drawn():
         return {}
     folder.mkdir(parents=True, exist_ok=True)
-    captions = {
-        "figure1": "Figure 1: error rate at the best parameters of each order, shaded by the deviation over repeats.",
-        "figure2": "Figure 2: seconds for the matrix and its eigenvectors at the best parameters of each order "
-        "(Hopkins155: the sum over the sequences); each is timed once, so there is no deviation to shade.",
-    }
-    if target in captions:
-        captions = {target: captions[target]}
+    captions = {target: CAPTIONS[target]} if target in CAPTIONS else CAPTIONS
     for name in captions:
         figure = figure_class()(figsize=(4 * len(shown), 3.2), layout="constrained")
         for place, data in enumerate(shown, 1):
@@ -190,16 +188,15 @@ def reproduce(
         raise ParameterError("target 'ovarian' needs ovarian among the data.")
     if page is not None and (Path(page).is_dir() or not Path(page).parent.is_dir()):
         raise DataError(f"page must be a file in a folder that exists, got {os.fspath(page)!r}.")
-    if target in ("figure1", "figure2"):
+    if target in CAPTIONS:
         figure_class()  # an error before the work if matplotlib is missing
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"out must be a folder, {folder} is a file.")
     home = None if data_home is None else os.fspath(data_home)
     methods, names = TARGETS[target]
-    cells = plan(data, methods, home, quick=quick, verbose=bool(verbose))
-    if "ovarian" in names and "ovarian" in data:
-        cells += plan_preparations(home)
+    prepared = ["preparations"] if "ovarian" in names and "ovarian" in data else []
+    cells = plan([*data, *prepared], methods, home, quick=quick, verbose=bool(verbose))
     records = Records(folder, QUICK if quick else FULL, resume=resume)
     with Progress.of(verbose) as progress:
         if "gaussian_ours" in methods and why_not_drawn():

@@ -7,7 +7,7 @@ step, k-means, is repeated; error rates are over the repeats.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations, product
@@ -29,10 +29,10 @@ from biclique.scores import clustering_error
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import dense_eigenpairs
 
-# Many runs of plain k-means at once, as the paper's repeats need: one k-means++ start each
-
-
 MOST_STEPS = 100
+"""Steps of a run of k-means at most."""
+
+# Many runs of plain k-means at once, as the paper's repeats need: one k-means++ start each
 
 
 def repeated_kmeans(rows: FloatArray, k: int, n_repeats: int, random: np.random.RandomState) -> IntArray:
@@ -175,12 +175,18 @@ def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
     return np.asarray(np.linalg.eigh(_normalized_contraction(K, order))[1][:, :k])
 
 
-Candidates = Callable[[Problem, np.random.RandomState], Iterator[tuple[dict[str, float], Callable[[], FloatArray]]]]
-"""Every choice of the parameters, and how its similarity matrix is built."""
+Similarity = Callable[[Problem, np.random.RandomState], Callable[..., FloatArray]]
+"""From a problem to a function that builds the similarity matrix of given parameters."""
+
+GAUSSIAN = tuple({"gamma": gamma} for gamma in GAMMAS)
+POLYNOMIAL = tuple({"degree": degree, "coef0": offset} for degree, offset in product(DEGREES, OFFSETS))
+REPEATS = ({"repeats": False}, {"repeats": True})
 
 
-def search(candidates: Candidates, embed: Embed = embedding, *, every_order: bool = False) -> Method:
-    """The errors of every candidate.
+def search(
+    grid: Sequence[Mapping[str, float]], similarity: Similarity, embed: Embed = embedding, *, every_order: bool = False
+) -> Method:
+    """The errors of every choice of the parameters.
 
     With ``every_order`` the matrix is a kernel and the biclique model contracts it; order 2 is the baseline. Other
     matrices are contractions already: what is left is the ordinary cut.
@@ -188,20 +194,19 @@ def search(candidates: Candidates, embed: Embed = embedding, *, every_order: boo
 
     def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
         orders = settings.orders if every_order else (2,)
+        build = similarity(problem, random)
         results: list[Result] = []
-        for parameters, build in candidates(problem, random):
+        for parameters in grid:
             start = time.perf_counter()
             try:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    K = build()
+                    K = build(**parameters)
             except DataError as error:
                 results.append({**parameters, "order": orders[0], "error": None, "reason": str(error)})
                 continue
             built = time.perf_counter() - start
             for order in orders:
-                found = _evaluated(problem, K, order, settings, random, embed)
-                if "seconds" in found:
-                    found["seconds"] += built
+                found = _evaluated(problem, K, order, settings, random, embed, built)
                 results.append({**parameters, "order": order, **found})
         return results
 
@@ -209,59 +214,37 @@ def search(candidates: Candidates, embed: Embed = embedding, *, every_order: boo
 
 
 def _evaluated(
-    problem: Problem, K: FloatArray, order: float, settings: Settings, random: np.random.RandomState, embed: Embed
+    problem: Problem,
+    K: FloatArray,
+    order: float,
+    settings: Settings,
+    random: np.random.RandomState,
+    embed: Embed,
+    built: float,
 ) -> Result:
-    """The error rates of one similarity matrix at one order, and the seconds of its eigenvectors."""
+    """The error rates of one similarity matrix at one order, and the seconds of the matrix and its eigenvectors."""
     start = time.perf_counter()
     try:
         rows = embed(K, order, problem.k)
     except (DegreeError, np.linalg.LinAlgError) as error:
         return {"error": None, "reason": str(error)}
-    seconds = time.perf_counter() - start
+    seconds = built + time.perf_counter() - start
     errors = error_rates(problem.y, repeated_kmeans(rows, problem.k, settings.repeats, random), problem.k)
     return {"error": float(errors.mean()), "deviation": float(errors.std()), "seconds": seconds}
 
 
-def _gaussian(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
+def _gaussian(problem: Problem, _: np.random.RandomState) -> Callable[..., FloatArray]:
     centred = problem.X - problem.X.mean(axis=0)
-    for gamma in GAMMAS:
-        yield {"gamma": gamma}, partial(RBF(gamma).block, centred, centred)
+    return lambda gamma: RBF(gamma).block(centred, centred)
 
 
-def _polynomial(rows: Callable[[Problem], FloatArray]) -> Candidates:
-    """The polynomial kernels of these rows."""
-
-    def candidates(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
-        X = rows(problem)
-        for degree, offset in product(DEGREES, OFFSETS):
-            kernel = Polynomial(gamma=1.0, degree=degree, coef0=offset)
-            yield {"degree": degree, "coef0": offset}, partial(kernel.block, X, X)
-
-    return candidates
+def _polynomial(X: FloatArray) -> Callable[..., FloatArray]:
+    return lambda degree, coef0: Polynomial(1.0, coef0, degree).block(X, X)
 
 
-def _triples(name: str) -> Candidates:
-    """A modelling of triples, for every γ."""
-
-    def candidates(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
-        for gamma in GAMMAS:
-            yield {"gamma": gamma}, partial(modelling_gram, problem.X, name, gamma=gamma, n_jobs=1)
-
-    return candidates
-
-
-def _largest_polynomial(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
-    """The largest polynomial kernel of a triple."""
-    build = partial(modelling_gram, problem.shifted, "max", affinity="polynomial", gamma=1.0, n_jobs=1)
-    for degree, offset in product(DEGREES, OFFSETS):
-        parameters = {"degree": degree, "coef0": offset}
-        yield parameters, partial(build, **parameters)
-
-
-def _dot(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
-    """The generalised dot product of a triple, which has no parameter; distinct points, and repeats allowed."""
-    for repeats in (False, True):
-        yield {"repeats": float(repeats)}, partial(modelling_gram, problem.shifted, "dot", repeats=repeats)
+def _triples(name: str) -> Similarity:
+    """A modelling of triples, by γ."""
+    return lambda problem, _: partial(modelling_gram, problem.X, name, n_jobs=1)
 
 
 def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
@@ -270,21 +253,19 @@ def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
     return Hypergraph.from_edges(joined_tuples(draws, n), vertices=n)
 
 
-def _sampled_subspaces(problem: Problem, random: np.random.RandomState) -> Iterator[Any]:
+def _sampled_subspaces(problem: Problem, random: np.random.RandomState) -> Callable[..., FloatArray]:
     """d^inh on edges of four points, sampled once from all points."""
     edges = _sampled_edges(len(problem.X), random)
     tuples = edges.members.indices.reshape(edges.n_edges, 4)
     squares = np.concatenate([span_distances(problem.X[part]) ** 2 for part in np.array_split(tuples, 50)])
-    for gamma in GAMMAS:
-        yield {"gamma": gamma}, lambda gamma=gamma: cost_graph(edges, np.exp(-gamma * squares)).toarray()
+    return lambda gamma: cost_graph(edges, np.exp(-gamma * squares)).toarray()
 
 
-def _sampled_kernels(problem: Problem, random: np.random.RandomState) -> Iterator[Any]:
+def _sampled_kernels(problem: Problem, random: np.random.RandomState) -> Callable[..., FloatArray]:
     """The paper's own splitting function on edges of four points, sampled once from all points."""
     centred = problem.X - problem.X.mean(axis=0)
     edges = _sampled_edges(len(problem.X), random)
-    for gamma in GAMMAS:
-        yield {"gamma": gamma}, lambda gamma=gamma: cost_graph(edges, kernel_costs(centred, RBF(gamma))).toarray()
+    return lambda gamma: cost_graph(edges, kernel_costs(centred, RBF(gamma))).toarray()
 
 
 def label_free(problem: Problem, settings: Settings, _: np.random.RandomState) -> list[Result]:
@@ -327,19 +308,24 @@ def _fitted(model: BicliqueSpectralClustering | InhomogeneousSubspaceClustering,
 
 
 METHODS: dict[str, Method] = {
-    "gaussian_ours": search(_gaussian, every_order=True),
-    "gaussian_demo": search(_gaussian, demo_embedding, every_order=True),
-    "gaussian_ascending": search(_gaussian, ascending_embedding, every_order=True),
-    "gaussian_max": search(_triples("max")),
-    "gaussian_affine_eigenvalue": search(_triples("affine_eigenvalue")),
-    "gaussian_affine_distance": search(_triples("affine_distance")),
-    "gaussian_vertex_distance": search(_triples("vertex_distance")),
-    "polynomial_ours": search(_polynomial(lambda problem: problem.shifted), every_order=True),
-    "polynomial_demo": search(_polynomial(lambda problem: problem.as_in_demo), demo_embedding, every_order=True),
-    "polynomial_max": search(_largest_polynomial),
-    "polynomial_dot": search(_dot),
-    "inhomogeneous_own": search(_sampled_kernels),
-    "inhomogeneous_subspace": search(_sampled_subspaces),
+    "gaussian_ours": search(GAUSSIAN, _gaussian, every_order=True),
+    "gaussian_demo": search(GAUSSIAN, _gaussian, demo_embedding, every_order=True),
+    "gaussian_ascending": search(GAUSSIAN, _gaussian, ascending_embedding, every_order=True),
+    "gaussian_max": search(GAUSSIAN, _triples("max")),
+    "gaussian_affine_eigenvalue": search(GAUSSIAN, _triples("affine_eigenvalue")),
+    "gaussian_affine_distance": search(GAUSSIAN, _triples("affine_distance")),
+    "gaussian_vertex_distance": search(GAUSSIAN, _triples("vertex_distance")),
+    "polynomial_ours": search(POLYNOMIAL, lambda problem, _: _polynomial(problem.shifted), every_order=True),
+    "polynomial_demo": search(
+        POLYNOMIAL, lambda problem, _: _polynomial(problem.as_in_demo), demo_embedding, every_order=True
+    ),
+    "polynomial_max": search(
+        POLYNOMIAL,
+        lambda problem, _: partial(modelling_gram, problem.shifted, "max", affinity="polynomial", gamma=1.0, n_jobs=1),
+    ),
+    "polynomial_dot": search(REPEATS, lambda problem, _: partial(modelling_gram, problem.shifted, "dot")),
+    "inhomogeneous_own": search(GAUSSIAN, _sampled_kernels),
+    "inhomogeneous_subspace": search(GAUSSIAN, _sampled_subspaces),
     "inhomogeneous_protocol_4": _protocol(2),
     "inhomogeneous_protocol_5": _protocol(3),
     "inhomogeneous_protocol_5_of_3": _protocol(3, restarts=3),

@@ -125,31 +125,10 @@ class Table:
         return Table(self.name, f"{self.title}: ours (the paper's)", ["method", *shown], rows, [*notes, *self.notes])
 
 
-@dataclass(frozen=True)
-class Best:
-    """The lowest mean error over parameters: errors and deviations are averaged over problems, seconds are summed."""
-
-    error: float
-    deviation: float
-    seconds: float
-    first: Result
-    """The result of the first problem."""
-
-
 def best_of(results: Iterable[Result]) -> Result | None:
     """The result with the lowest mean error; the first of equals."""
     found = [result for result in results if result.get("error") is not None]
     return min(found, key=lambda result: result["error"], default=None)
-
-
-def best_over_problems(results: Results, data: str, method: str, keep: Callable[[Result], bool]) -> Best | None:
-    """The best of each problem of a data set, taken together; None where nothing was computed."""
-    found = [best_of(filter(keep, of_cell)) for of_cell in of_method(results, data, method)]
-    kept = [result for result in found if result is not None]
-    if not kept:
-        return None
-    errors, deviations, seconds = ([result[key] for result in kept] for key in ("error", "deviation", "seconds"))
-    return Best(float(np.mean(errors)), float(np.mean(deviations)), float(np.sum(seconds)), kept[0])
 
 
 def of_method(results: Results, data: str, method: str) -> list[list[Result]]:
@@ -157,8 +136,21 @@ def of_method(results: Results, data: str, method: str) -> list[list[Result]]:
     return [found for cell, found in results.items() if (cell.data, cell.method) == (data, method)]
 
 
-def summarize(results: Results, data: str, row: Row) -> Best | None:
-    """A row on a data set; None where nothing was computed."""
+def best_over_problems(results: Results, data: str, method: str, keep: Callable[[Result], bool]) -> Result | None:
+    """The best of each problem of a data set, taken together; None if nothing was computed.
+
+    Errors and deviations are averaged over problems, seconds are summed; all else is that of the first problem.
+    """
+    best = [best_of(filter(keep, of_cell)) for of_cell in of_method(results, data, method)]
+    kept = [result for result in best if result is not None]
+    if not kept:
+        return None
+    errors, deviations, seconds = ([result[key] for result in kept] for key in ("error", "deviation", "seconds"))
+    return {**kept[0], "error": np.mean(errors), "deviation": np.mean(deviations), "seconds": np.sum(seconds)}
+
+
+def summarize(results: Results, data: str, row: Row) -> Result | None:
+    """A row on a data set; None if nothing was computed."""
     keep = row.keep_sequences if data == "hopkins155" and row.keep_sequences is not None else row.keep
     return best_over_problems(results, data, row.method, keep)
 
@@ -177,17 +169,14 @@ def comparison(name: str, title: str, rows: Iterable[Row], results: Results, pri
         if best is None:
             continue
         paper, deviation = printed[row.paper or row.name][data]
-        difference = best.error - paper
+        difference = best["error"] - paper
         remark = REMARKS.get((row.name, data), REMARKS.get((row.name, ""), "")) if abs(difference) > LARGE else ""
-        ours = _with_deviation(best.error, None if data == "hopkins155" or not row.labels else best.deviation)
-        if not row.labels:
-            chosen = "without labels"
-        else:
-            parameters = "best of each sequence" if data == "hopkins155" else _parameters(best.first)
-            chosen = f"{parameters} (by labels)" if parameters else "no parameter"
-        table.rows.append(
-            [row.name, data, _with_deviation(paper, deviation), ours, f"{difference:+.4f}", chosen, remark]
-        )
+        ours = _with_deviation(best["error"], None if data == "hopkins155" or not row.labels else best["deviation"])
+        parameters = "best of each sequence" if data == "hopkins155" else _parameters(best)
+        chosen = f"{parameters} (by labels)" if parameters else "no parameter"
+        chosen = chosen if row.labels else "without labels"
+        printed_text = _with_deviation(paper, deviation)
+        table.rows.append([row.name, data, printed_text, ours, f"{difference:+.4f}", chosen, remark])
     return table
 
 
@@ -201,8 +190,8 @@ def run_time_table(results: Results) -> Table:
     for row, data in product(TABLE_1_ROWS, DATA):
         best = summarize(results, data, row)
         if best is not None:
-            paper = RUN_TIMES[row.paper or row.name][data]
-            table.rows.append([row.name, data, f"{paper:.2e}", f"{best.seconds:.2e}", f"{best.seconds - paper:+.2e}"])
+            paper, ours = RUN_TIMES[row.paper or row.name][data], best["seconds"]
+            table.rows.append([row.name, data, f"{paper:.2e}", f"{ours:.2e}", f"{ours - paper:+.2e}"])
     table.notes.append(
         "Seconds for one similarity matrix and its k eigenvectors at the best parameters, with one thread (with --jobs "
         "2 the other core was busy too). For Hopkins155 they are summed over the sequences. The paper used MATLAB on "
@@ -245,7 +234,7 @@ def hopkins_table(results: Results) -> Table:
         best = best_over_problems(results, "hopkins155", "gaussian_ours", keep)
         if best is None:
             return table
-        own.append(f"{best.error:.4f}")
+        own.append(f"{best['error']:.4f}")
         errors: dict[tuple[float, float], list[float]] = {}  # of all sequences, by γ and m
         for r in chain.from_iterable(of_method(results, "hopkins155", "gaussian_ours")):
             if keep(r) and r["error"] is not None:
@@ -318,7 +307,7 @@ def by_order(results: Results, data: str, method: str) -> list[tuple[float, floa
     for order in sorted(orders):
         best = best_over_problems(results, data, method, _order(order, order))
         if best is not None:
-            curve.append((float(order), best.error, best.deviation, best.seconds))
+            curve.append((float(order), best["error"], best["deviation"], best["seconds"]))
     return curve
 
 
@@ -340,8 +329,9 @@ def observations(results: Results) -> Table:
         ends = [f"{errors[at]:.4f} (m = {orders[at]:g})" for at in (lowest, -1)]
         table.rows.append([data, kernel, f"{errors[0]:.4f}", *ends, verdict])
     for data in ("iris", "spine", "ovarian"):
-        found = {row.name: summarize(results, data, row) for row in TABLE_1_ROWS if "demo" not in row.method}
-        deviations = {name: best.deviation for name, best in found.items() if best is not None and name.startswith("G")}
+        rows = [row for row in TABLE_1_ROWS if row.method.startswith("gaussian") and row.method != "gaussian_demo"]
+        found = {row.name: summarize(results, data, row) for row in rows}
+        deviations = {name: best["deviation"] for name, best in found.items() if best is not None}
         own = deviations.get("Gaussian, ours, m ≥ 4")
         if own is None or len(deviations) < 3:
             continue
