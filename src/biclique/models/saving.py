@@ -119,7 +119,7 @@ def save(
         raise ParameterError(f"this {type(model).__name__} cannot be saved: {error}") from error
     with zipfile.ZipFile(content, "a") as archive:
         archive.writestr(ABOUT, json.dumps({"version": __version__, "notes": dict(notes or {})}))
-        trusted = _trusted(_nodes(archive, content.getbuffer().nbytes))
+        trusted = _trusted(archive, content.getbuffer().nbytes)
     foreign = set(skops.io.get_untrusted_types(data=content.getvalue())) - set(trusted)
     if foreign:
         raise ParameterError(
@@ -160,7 +160,7 @@ def _without_large(model: Any, include: Sequence[str]) -> Any:
     if "labels_" in left_out and not is_dask(held["labels_"]):
         light._n_labels = int(np.max(held["labels_"], initial=-1)) + 1
     for name in left_out:
-        vars(light).pop(name, None)
+        del vars(light)[name]
     if held.get("device") is not None:
         light.device = str(held["device"])
     return light
@@ -202,10 +202,10 @@ def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     size = os.fstat(file.fileno()).st_size
     require_memory(2 * size, "this model", "close other programs.")
     with zipfile.ZipFile(file) as archive:
-        nodes = _nodes(archive, size)
+        trusted = _trusted(archive, size)
         about = json.loads(archive.read(ABOUT)) if ABOUT in archive.namelist() else {}
     try:
-        model = skops.io.load(file, trusted=_trusted(nodes))
+        model = skops.io.load(file, trusted=trusted)
         _check_fitted(model)
         _check_parts(model, size)
     except Exception as error:
@@ -219,8 +219,11 @@ def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     return model, dict(about.get("notes", {}))
 
 
-def _nodes(archive: zipfile.ZipFile, size: int) -> list[dict[str, Any]]:
-    """Every object that the JSON text of a file declares, if reading them takes no more memory than its size."""
+def _trusted(archive: zipfile.ZipFile, size: int) -> list[str]:
+    """Names of the classes that the objects of a file may have: of ``FOLDERS``, and of the table of kernels.
+
+    A file that would take more memory than its size is refused.
+    """
     members = {member.filename: member for member in archive.infolist()}
     if "model.json" in members:
         raise DataError("written by biclique 0.1, which alone can read it: fit again")
@@ -228,32 +231,25 @@ def _nodes(archive: zipfile.ZipFile, size: int) -> list[dict[str, Any]]:
         raise DataError(f"its members have more bytes than the file: {DAMAGED}")
     if members[SCHEMA].file_size > SCHEMA_BYTES:
         raise DataError(f"its text has {members[SCHEMA].file_size} bytes, limit {SCHEMA_BYTES}: {DAMAGED}")
-    nodes: list[dict[str, Any]] = []
-
-    def note(node: dict[str, Any]) -> dict[str, Any]:
-        nodes.append(node)
-        return node
-
-    json.loads(archive.read(SCHEMA), object_hook=note)
-    arrays = {(node["file"], node.get("__id__")) for node in nodes if isinstance(node.get("file"), str)}
-    if len(arrays) > len(members):
-        raise DataError(f"it reads arrays more than once: {DAMAGED}")
-    return nodes
-
-
-def _trusted(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Names of the classes that these objects may have: of ``FOLDERS``, and of the table of kernels."""
     trusted = {*OTHERS, *(f"{kind.__module__}.{kind.__name__}" for kind in KERNELS.values())}
-    for node in nodes:
+    arrays = set()
+
+    def look(node: dict[str, Any]) -> None:
+        """One of the objects that the JSON text declares."""
+        if isinstance(node.get("file"), str):
+            arrays.add((node["file"], node.get("__id__")))
         module, kind = str(node.get("__module__")), str(node.get("__class__"))
         name = f"{module}.{kind}"
-        if not module.startswith(FOLDERS) or not name.replace(".", "").isidentifier():
-            continue
-        if node["__loader__"] != ("ConstructorFromReduceNode" if name == CALLED else "ObjectNode"):
-            raise DataError(f"{name} is no object: {DAMAGED}")
-        found = getattr(import_module(module), kind, None)
-        if isinstance(found, type) and found.__module__ == module:
-            trusted.add(name)
+        if module.startswith(FOLDERS) and name.replace(".", "").isidentifier():
+            if node["__loader__"] != ("ConstructorFromReduceNode" if name == CALLED else "ObjectNode"):
+                raise DataError(f"{name} is no object: {DAMAGED}")
+            found = getattr(import_module(module), kind, None)
+            if isinstance(found, type) and found.__module__ == module:
+                trusted.add(name)
+
+    json.loads(archive.read(SCHEMA), object_hook=look)
+    if len(arrays) > len(members):
+        raise DataError(f"it reads arrays more than once: {DAMAGED}")
     return sorted(trusted)
 
 
@@ -278,21 +274,19 @@ def _check_parts(model: object, size: int) -> None:
 
 def _parts(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Every value that a fit left in a model, with the name of its attribute; of scikit-learn's, that of pipelines."""
-    if id(value) not in seen:
-        seen.add(id(value))
-        yield name, value
-        for key, part in _inside(name, value):
-            yield from _parts(str(key), part, seen)
-
-
-def _inside(name: str, value: Any) -> Iterable[tuple[Any, Any]]:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield name, value
+    inside: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, (list, tuple)):
-        return [(name, part) for part in value]
-    if isinstance(value, Pipeline):
-        return [("steps", value.steps)]
-    if not type(value).__module__.startswith("biclique.") or not hasattr(value, "__dict__"):
-        return []
-    parameters = value.get_params(deep=False) if isinstance(value, BaseEstimator) else {}
-    return [(key, part) for key, part in vars(value).items() if key not in parameters]  # a fit reads those, not predict
+        inside = value.items()
+    elif isinstance(value, (list, tuple)):
+        inside = [(name, part) for part in value]
+    elif isinstance(value, Pipeline):
+        inside = [("steps", value.steps)]
+    elif type(value).__module__.startswith("biclique.") and hasattr(value, "__dict__"):
+        parameters = value.get_params(deep=False) if isinstance(value, BaseEstimator) else {}
+        inside = [(key, part) for key, part in vars(value).items() if key not in parameters]  # predict reads no others
+    for key, part in inside:
+        yield from _parts(str(key), part, seen)
