@@ -15,7 +15,7 @@ from biclique.progress import Progress
 from biclique.report.places import View, views_of
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
-from biclique.report.shown_columns import YEAR, Coded, Columns, Sums
+from biclique.report.shown_columns import YEAR, Coded, Columns, Sums, association
 from biclique.runtime.namespace import on_host, to_host
 
 COLOURED = 30
@@ -141,7 +141,8 @@ def gather(
     elif known is not None:
         fitted = {str(name) for name in known}
         made_from = {name for name in all_names if name in fitted or name.removesuffix(YEAR) in fitted}
-    differences = _differences(sums, columns, facts.labels, k, made_from)
+    levels = [Sums.of_levels(one.codes, len(one.levels), facts.labels, k) for one in columns.categories]
+    differences = _differences(sums, levels, columns, k, made_from)
     shown_names = [f"row {row}" for row in drawn] if names is None else names
     typical = [[shown_names[j] for j in own] for own in typical_rows(embedded, labels, k, TYPICAL)]
     return ReportData(
@@ -155,7 +156,7 @@ def gather(
         drawn,
         names,
         views_of(host, embedded, drawn_columns, given=given, raw=raw),
-        _shown(sums, columns, drawn_columns, facts.labels, labels, k),
+        _shown(sums, levels, drawn_columns, labels, k),
         _origin(all_names, made_from, given=given),
         places,
         sampled,
@@ -243,15 +244,15 @@ def _origin(names: list[str], used: set[str] | None, *, given: bool) -> str:
 
 
 def _differences(
-    sums: Sums, columns: Columns, labels: IntArray, k: int, used: set[str] | None
+    sums: Sums, levels: list[Sums], columns: Columns, k: int, used: set[str] | None
 ) -> list[list[Difference]]:
     """For every cluster the columns in which it differs most from the rest; of a category its most telling level."""
     out: list[list[Difference]] = [[] for _ in range(k)]
     tables: list[tuple[Sums, int, list[tuple[str, str | None]]]] = [
         (sums, DIFFERENCES, [(name, None) for name in columns.names])
     ]
-    for one in columns.categories:
-        tables.append((one.sums(labels, k), 1, [(one.name, level) for level in one.levels]))
+    for one, of_levels in zip(columns.categories, levels, strict=True):
+        tables.append((of_levels, 1, [(one.name, level) for level in one.levels]))
     for found, most, names in tables:
         numbers = np.stack([found.effects, found.means, found.other_means])  # (3, k, p)
         sizes = np.nan_to_num(numbers[0], posinf=np.inf, neginf=-np.inf)
@@ -266,17 +267,16 @@ def _differences(
     return [sorted(found, key=lambda one: -abs(one.effect))[:DIFFERENCES] for found in out]
 
 
-def _shown(sums: Sums, columns: Columns, drawn: Columns, all_labels: IntArray, labels: IntArray, k: int) -> list[Shown]:
+def _shown(sums: Sums, levels: list[Sums], drawn: Columns, labels: IntArray, k: int) -> list[Shown]:
     """The columns that separate the clusters most."""
     ranked = [(-float(share), 0, j) for j, share in enumerate(sums.separation)]
-    ranked += [(-one.separation(all_labels, k), 1, j) for j, one in enumerate(columns.categories)]
+    ranked += [(-association(one.moments[1]), 1, j) for j, one in enumerate(levels)]
     means = np.vstack([sums.means, sums.all_means])  # (k + 1, p)
     out = []
     for _, kind, j in sorted(ranked)[:COLOURED]:
         if kind:
-            counts = columns.categories[j].sums(all_labels, k).moments[1]
             category = drawn.categories[j]
-            out.append(Shown(category.name, Coded.of_category(category), None, _shares(counts)))
+            out.append(Shown(category.name, Coded.of_category(category), None, _shares(levels[j].moments[1])))
         else:
             column = drawn.numbers[:, [j]]
             values = np.asarray(column.toarray() if sparse.issparse(column) else column, dtype=float)[:, 0]

@@ -146,19 +146,15 @@ class Category:
         others = [f"one of {len(levels) - most} others"] if len(levels) > most else []
         return cls(name, codes, levels[kept].tolist() + others)
 
-    def sums(self, labels: IntArray, n_clusters: int) -> Sums:
-        """Of its levels in every cluster."""
-        return Sums.of_levels(self.codes, len(self.levels), labels, n_clusters)
 
-    def separation(self, labels: IntArray, n_clusters: int) -> float:
-        """Cramér's V² of the levels and the clusters: χ²/(n · min(k − 1, levels − 1)), from 0 to 1."""
-        table = self.sums(labels, n_clusters).moments[1]
-        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-        least = min(table.shape) - 1
-        if least < 1:
-            return 0.0
-        expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
-        return float(((table - expected) ** 2 / expected).sum() / (table.sum() * least))
+def association(counts: FloatArray) -> float:
+    """Cramér's V² of counts (k, levels): χ²/(n · min(k − 1, levels − 1)), from 0 to 1."""
+    table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    least = min(table.shape) - 1
+    if least < 1:
+        return 0.0
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
+    return float(((table - expected) ** 2 / expected).sum() / (table.sum() * least))
 
 
 @dataclass(frozen=True)
