@@ -32,5 +32,13 @@ def groups(n=40, columns=3):
 
 
 @cache
-def fitted(**parameters):
-    return BicliqueSpectralClustering(3, random_state=0, **parameters).fit(groups())
+def fitted(n_clusters=3, **parameters):
+    return BicliqueSpectralClustering(n_clusters, random_state=0, **parameters).fit(groups())
+
+
+@cache
+def given():
+    """A model of a matrix of similarities, and that matrix."""
+    X = groups()
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    return BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K), K

@@ -26,7 +26,7 @@ def test_a_summary_is_a_table_in_a_notebook():
 
 
 def test_a_summary_has_the_reason_of_a_selection():
-    model = BicliqueSpectralClustering("select", random_state=0).fit(groups())
+    model = fitted("select")
     assert model.k_selection_.reason in str(model.summary())
 
 
