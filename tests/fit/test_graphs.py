@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.cluster import SpectralClustering
-from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
+from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     BicliqueWarning,
@@ -206,14 +205,6 @@ def test_repeated_rows_and_weights():
     assert np.array_equal(part.labels_[some], alone.labels_)
 
 
-def test_the_embedding():
-    X, y, _ = SHAPES["circles"]
-    model = BicliqueSpectralEmbedding(1, affinity="nearest_neighbors", random_state=0).fit(X)
-    assert model.embedding_.shape == (600, 1)
-    np.testing.assert_allclose(model.transform(X), model.embedding_)
-    assert adjusted_rand_score(y, model.embedding_[:, 0] > 0) == 1  # the second component's own column
-
-
 def test_sparse_rows():
     X, _, k = SHAPES["blobs"]
     held, dense = fitted(sparse.csr_matrix(X), k), fitted(X, k)
@@ -233,11 +224,6 @@ def test_few_rows():
         assert fitted(np.ones((50, 3)), 2).labels_.tolist() == [0] * 50
     with pytest.warns(FewerClustersWarning, match="X has only 5 distinct rows"), pytest.warns(RankWarning):
         assert len(np.unique(fitted(np.repeat(X[:5], 9, axis=0), 8).labels_)) == 5
-
-
-def test_digits_without_labels():
-    X, y = load_digits(return_X_y=True)
-    assert adjusted_rand_score(y, fitted(X, 10).labels_) > 0.74
 
 
 def test_kernel_kmeans_has_no_graph():

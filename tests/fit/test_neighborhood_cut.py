@@ -18,7 +18,7 @@ from tests import oracles
 from tests.optional import Optional, needs
 
 da = Optional("dask.array")
-N, RANK = 100_000, 500
+N, RANK = 70_000, 500
 
 
 def fitted(X, k, sample_weight=None, **parameters):
@@ -39,7 +39,7 @@ DATA = {
 }
 
 
-@pytest.fixture(scope="module", params=[(name, exact) for name in DATA for exact in (False, True)], ids=str)
+@pytest.fixture(scope="module", params=[("moons", False), ("blobs", False), ("unequal", True)], ids=str)
 def held(request):
     """Rows, the fit of them in memory, and the gap below its eigenvalues."""
     name, exact = request.param
@@ -212,10 +212,10 @@ def test_many_clusters_have_twenty_landmarks_each():
     for k, expected in ((2, 4000), (200, 4000), (201, 4020), (250, 5000)):
         assert landmark_count(BicliqueSpectralClustering(k)._settings()) == expected
     random = np.random.default_rng(0)
-    y = np.repeat(np.arange(250), 40)
-    X = np.column_stack([y // 16, y % 16]) * 10.0 + random.normal(size=(10_000, 2))
+    y = np.repeat(np.arange(250), 18)
+    X = np.column_stack([y // 16, y % 16]) * 10.0 + random.normal(size=(4500, 2))
     model = fitted(X, 250, n_init=1)
-    assert LANDMARKS < model.rank_ <= 5000
+    assert LANDMARKS < model.rank_ == 4500
     assert adjusted_rand_score(y, model.labels_) > 0.99
 
 

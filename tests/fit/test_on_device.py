@@ -9,7 +9,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster import estimator as _base
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
 from biclique.fit import exact as _device
@@ -80,16 +79,6 @@ def test_groups_are_found_and_rows_get_their_labels_again(blobs, device, own):
     assert model.embedding_.shape == (3000, 5)
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-4)
-
-
-def test_a_tensor_asks_for_its_device(blobs, device):
-    X = torch.tensor(blobs[0], device=device)
-    for affinity, gram in (("rbf", "cuda" if device == "cuda" else "torch"), ("neighborhoods", "neighborhoods")):
-        model = BicliqueSpectralClustering(5, affinity=affinity, random_state=0).fit(X)
-        assert model.gram_ == gram
-        assert model._fitted.points.keeps_tensors
-        assert np.array_equal(model.labels_, fitted(blobs[0], device, affinity=affinity).labels_)
-        assert np.array_equal(model.predict(X[:100]), model.labels_[:100])
 
 
 WAYS = [
@@ -297,16 +286,6 @@ def test_weights_and_gradients_of_a_tensor(blobs, device):
         assert np.array_equal(model.labels_, fitted(X, device, affinity=affinity, sample_weight=counts).labels_)
 
 
-def test_a_start_from_some_rows_changes_nothing(blobs, device, monkeypatch):
-    plain = fitted(blobs[0], device, eigen_tol=1e-6)
-    monkeypatch.setattr(_device, "DEVICE_START_FROM", 1000)
-    monkeypatch.setattr(_device, "DEVICE_START_ROWS", 800)
-    started = fitted(blobs[0], device, eigen_tol=1e-6)
-    np.testing.assert_allclose(started.eigenvalues_, plain.eigenvalues_, rtol=1e-5)
-    assert np.array_equal(started.labels_, plain.labels_)
-    assert started.n_passes_ <= plain.n_passes_
-
-
 def test_a_start_from_some_rows_misses_no_group(blobs, device, monkeypatch):
     X = np.concatenate([blobs[0], np.full((3, 8), 1e3)])
     plain = fitted(X, device, order=2)
@@ -328,13 +307,6 @@ def test_weights_are_repeated_rows(blobs, device):
 def test_arrays_that_run_backwards(blobs, device, gram):
     X = blobs[0][:500][::-1]
     assert np.array_equal(fitted(X, device, gram=gram).labels_, fitted(X.copy(), device, gram=gram).labels_)
-
-
-def test_the_embedding(blobs, device):
-    settings = {"affinity": "rbf", "random_state": 0, "gamma": 0.02}
-    ours = BicliqueSpectralEmbedding(2, device=device, eigen_tol=1e-6, **settings).fit(blobs[0])
-    exact = BicliqueSpectralEmbedding(2, gram="dense", **settings).fit(blobs[0])
-    np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-3 * np.abs(exact.embedding_).max())
 
 
 @pytest.mark.parametrize("way", [{"gram": "auto"}, {"gram": "nystroem", "rank": 60}, {"gram": "features"}], ids=str)

@@ -5,8 +5,6 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DegreeError
-from biclique.spectral.cut import ORDERS, least_order
 
 
 def outliers(n_far, seed=0):
@@ -68,49 +66,6 @@ def test_both_ends_of_the_rule_are_met():
     assert found["twenty outliers"].order_ > 2
     X, k, _ = DATA["only outliers"]
     assert smallest(found["only outliers"], k) < np.sqrt(len(X) / k)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_the_rule_itself(seed):
-    random = np.random.default_rng(seed)
-    k, n = int(random.integers(2, 6)), int(random.integers(10, 200))
-    shares = {order: random.dirichlet(np.full(k, 0.6)) for order in ORDERS}
-    asked = []
-
-    def attempt(order):
-        asked.append(order)
-        return shares[order], n, f"fit at {order}"
-
-    found = least_order(ORDERS, k, attempt)
-    enough = [order for order in ORDERS if n * shares[order].min() >= np.sqrt(n / k)]
-    best = enough[0] if enough else max(ORDERS, key=lambda order: shares[order].min())
-    assert (found[0], found[2]) == (best, f"fit at {best}")
-    assert asked == [order for order in ORDERS if not enough or order <= enough[0]]
-
-
-def test_orders_whose_degrees_are_not_positive_are_passed_over():
-    def attempt(order):
-        if order < least:
-            raise DegreeError(f"none at {order:g}")
-        return np.array([0.5, 0.5]), 100, order
-
-    least = 2.25
-    found = least_order(ORDERS, 2, attempt)
-    assert found[0] == 2.25
-    assert found[1].startswith("order 2: degrees that are not positive; order 2.05: degrees that")
-    least = 5
-    with pytest.raises(DegreeError, match="no order from 2 to 4 can be taken: none at 4"):
-        least_order(ORDERS, 2, attempt)
-
-
-def test_weights_count_as_rows():
-    X, k, more = DATA["twenty outliers"]
-    counts = np.random.default_rng(0).integers(1, 4, len(X))
-    settings = {"affinity": "rbf", "random_state": 0, **more}
-    weighted = BicliqueSpectralClustering(k, **settings).fit(X, sample_weight=counts)
-    repeated = BicliqueSpectralClustering(k, **settings).fit(np.repeat(X, counts, axis=0))
-    assert weighted.order_ == repeated.order_
-    assert np.array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
 
 
 @pytest.mark.parametrize("affinity", ["neighborhoods", "nearest_neighbors"])

@@ -5,13 +5,13 @@ import pytest
 
 from biclique.exceptions import DegreeError
 from biclique.features import maps
-from biclique.features.maps import ExactMap, FourierMap, NystroemMap, map_rows
+from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import approximation_error, factored_spectrum
 from biclique.gram.dense import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
+from biclique.rows.array import ArrayRows
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import top_eigenpairs
-from tests.rows.pieces import PieceRows
 
 N = 400
 
@@ -22,7 +22,8 @@ def rows(n=N, d=3, seed=0):
     return X
 
 
-in_chunks = PieceRows.cut
+def in_chunks(X, weights, size):
+    return ArrayRows(X, weights, block_rows=size)
 
 
 @pytest.mark.parametrize("order", [2, 2.1, 4, 20, np.inf])
@@ -76,15 +77,6 @@ def test_chunks_and_threads_change_nothing(dtype):
     assert np.array_equal(whole.embed_seen(X, 1)[0], threads.embed_seen(X, 3)[0])
     pieces = factored_spectrum(feature_map, in_chunks(X, w, 1234), 4, 3, length=1.0)
     np.testing.assert_allclose(pieces.values, whole.values, rtol=1e-4 if dtype == np.float32 else 1e-10)
-
-
-def test_float32_is_float64_up_to_rounding():
-    X, w = rows(20_000, d=10), np.ones(20_000)
-    values = [
-        factored_spectrum(NystroemMap(RBF(0.03), X[:100], dtype), in_chunks(X, w, 5000), 4, 5, length=1.0).values
-        for dtype in (np.float32, np.float64)
-    ]
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", [RBF(1e-3), RBF(1e-2), RBF(0.1), Laplacian(1e-3), Laplacian(1e-2)])
@@ -184,12 +176,3 @@ def test_a_light_row_beside_five_million(order):
     np.testing.assert_allclose(found[0].embed_seen(X)[0][-1] ** 2, found[1].embed_seen(X)[0][-1] ** 2, atol=1e-4)
     if order == 2:
         assert found[0].values[0] == pytest.approx(1, abs=1e-5)
-
-
-def test_sizes_are_sums_of_what_may_cancel():
-    X, q = rows(70), np.random.default_rng(1).normal(size=20)
-    feature_map = FourierMap(RBF(0.3), X, 20, np.random.RandomState(0), np.float64)
-    found = map_rows(feature_map, X, q[:, None], lambda product, sizes: (product[:, 0], sizes), sizes=np.abs(q))
-    columns = feature_map.columns(X)
-    np.testing.assert_allclose(np.concatenate([f[0] for f in found]), columns @ q)
-    np.testing.assert_allclose(np.concatenate([f[1] for f in found]), np.abs(columns) @ np.abs(q))

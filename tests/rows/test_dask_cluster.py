@@ -217,16 +217,6 @@ def test_cancelling_frees_everything(client, blobs):
     assert left == []
 
 
-def test_workers_may_leave_while_it_runs(client, blobs, expected):
-    X = delayed(blobs[0]).map_blocks(slow, dtype=float, meta=np.empty((0, 0)))
-    timer = threading.Timer(0.6, lambda: client.cluster.scale(1))
-    timer.start()
-    found = model().fit(X)
-    timer.join()
-    np.testing.assert_array_equal(found.embedding_.compute(), expected)
-    client.cluster.scale(2)
-
-
 # Exact tiles
 
 

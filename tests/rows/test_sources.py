@@ -8,11 +8,9 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.progress import Progress
 from biclique.rows import array
 from biclique.rows.array import ArrayRows
-from biclique.runtime.namespace import PIECE_ROWS
 from tests import oracles
 from tests.optional import needs
 from tests.rows.contract import RowContract
-from tests.rows.pieces import PieceRows
 
 
 def ones_for(X, weights):
@@ -20,16 +18,10 @@ def ones_for(X, weights):
 
 
 class TestArray(RowContract):
-    def create(self, X, weights):
-        return ArrayRows(X, ones_for(X, weights), self.names)
-
-
-class TestNamedArray(TestArray):
     names = ("a", "b", "c")
 
-
-class TestArrayOfSeveralBlocks(TestArray):
-    rows = PIECE_ROWS + 5
+    def create(self, X, weights):
+        return ArrayRows(X, ones_for(X, weights), self.names)
 
 
 class TestSparseArray(RowContract):
@@ -52,7 +44,7 @@ class TestTensor(TestDevice):
 
 class TestPieces(RowContract):
     def create(self, X, weights):
-        return PieceRows.cut(X, ones_for(X, weights), 99)
+        return ArrayRows(X, ones_for(X, weights), block_rows=99)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

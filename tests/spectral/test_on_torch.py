@@ -18,7 +18,6 @@ from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import DIRECT_BELOW, top_eigenpairs
 from tests.conftest import frozen
 from tests.oracles import projector
-from tests.rows.pieces import PieceRows
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -242,20 +241,22 @@ def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monke
     np.testing.assert_allclose(to_host(columns), landmarks.columns(X), atol=1e-5 if dtype == np.float32 else 1e-12)
 
     def spectrum(rows, weights):
-        found = factored_spectrum(landmarks, PieceRows.cut(rows, weights, 1700), order, 3, length=1.0)
-        return found.with_signs(found.embed(rows[:500]), weights[:500])
+        found = factored_spectrum(landmarks, ArrayRows(rows, weights, block_rows=1700), order, 3, length=1.0)
+        return found.with_signs(found.embed_seen(rows[:500])[0], weights[:500])
 
     here = spectrum(X, w)
     for weights in (w, torch.tensor(w)):
         found = spectrum(there, weights)
         assert isinstance(found.coefficients, np.ndarray)
         np.testing.assert_allclose(found.values, here.values, atol=close / 10)
-        rows = found.embed(there)
+        rows = found.embed_seen(there)[0]
         assert isinstance(rows, torch.Tensor)
-        scale = np.abs(here.embed(X)).max()
-        np.testing.assert_allclose(to_host(rows) / scale, here.embed(X) / scale, atol=close)
-        assert found.embed(there[:0]).shape == (0, 4)
-        np.testing.assert_allclose(found.embed(X) / scale, to_host(rows) / scale, atol=close)  # one map, both kinds
+        scale = np.abs(here.embed_seen(X)[0]).max()
+        np.testing.assert_allclose(to_host(rows) / scale, here.embed_seen(X)[0] / scale, atol=close)
+        assert found.embed_seen(there[:0])[0].shape == (0, 4)
+        np.testing.assert_allclose(
+            found.embed_seen(X)[0] / scale, to_host(rows) / scale, atol=close
+        )  # one map, both kinds
 
 
 def test_a_factored_operator_on_tensors_is_solved_there():

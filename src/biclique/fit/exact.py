@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -206,7 +206,6 @@ class ExactCuts:
         self.tol = settings.tolerance(QUICK_TOLERANCE if quick else FINE_TOLERANCE)
         self.graph_tol = settings.tolerance(QUICK_TOLERANCE)
         self._part_seed = int(random.randint(2**31)) if on_host(gram.like) else 0
-        self._parts: IntArray | None = None
 
     @classmethod
     def of_rows(
@@ -307,51 +306,39 @@ class ExactCuts:
         return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
 
     def at(self, order: float, last: CutEmbedding | None = None) -> CutEmbedding:
-        """The cut at an order, from what the one before it found."""
-        if last is None or self.settings.symmetric:
-            cut = self._first_cut(order)
+        """The cut at an order, from what the one before it found; the first pass multiplies the probe too."""
+        settings, vertices = self.settings, self.vertices
+        if settings.symmetric:
+            # The contraction already has the order in it: what is left is its ordinary normalised cut.
+            gram = SymmetricGram(self.gram, int(order), vertices.weights)
+            cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
+            cut.n_passes += 1  # the one for the degrees of K
+        elif last is None:
+            cut = NormalizedCut(self.gram, order, vertices.weights, self.probe, vertices.numbers)
         else:
             cut = last.cut.at_order(order, last.pairs.space, block_columns(self.n_vectors, self.gram.n))
-        parts = self.parts() if order == 2 else None
+        parts = self.parts if order == 2 else None
         if parts is not None and parts.max() > 0:
-            return self._embedded(cut, order, self._solve_parts(cut, parts), parts)
-        return self._embedded(cut, order, self.solve_connected(cut, self.n_vectors, self.random))
-
-    def _first_cut(self, order: float) -> NormalizedCut:
-        """The cut of K: one pass, which multiplies the probe too."""
-        vertices = self.vertices
-        if not self.settings.symmetric:
-            return NormalizedCut(self.gram, order, vertices.weights, self.probe, vertices.numbers)
-        gram = SymmetricGram(self.gram, int(order), vertices.weights)
-        # The contraction already has the order in it: what is left is its ordinary normalised cut.
-        cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
-        cut.n_passes += 1  # the one for the degrees of K
-        return cut
-
-    def parts(self) -> IntArray | None:
-        """The connected component of every row, for a sparse K or a hypergraph; None for any other."""
-        if self.n_vectors < 1 or self.settings.symmetric:
-            return None
-        if self._parts is None:
-            self._parts = self.gram.parts()
-        return self._parts
-
-    def _embedded(
-        self, cut: NormalizedCut, order: float, pairs: EigenResult, parts: IntArray | None = None
-    ) -> CutEmbedding:
-        """The embedding that eigenpairs give."""
+            pairs = self._solve_parts(cut, parts)
+        else:
+            parts, pairs = None, self.solve_connected(cut, self.n_vectors, self.random)
         clipped, lowest = 0, 0.0
-        if self.settings.kernel.takes_gaps and not self.settings.symmetric:  # gaps can make K indefinite
+        if settings.kernel.takes_gaps and not settings.symmetric:  # gaps can make K indefinite
             clipped = int((pairs.values < -NULL_EIGENVALUE * cut.gram.noise).sum())
             lowest = float(pairs.values.min(initial=0.0))  # the largest is the trivial one, 1
             pairs = replace(pairs, values=np.maximum(pairs.values, 0.0))
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
         m = self.n_columns
         values, residuals = padded(pairs.values, m - 1), padded(pairs.residuals, m - 1)
-        data = None if self.vertices.given or not on_host(cut.like) else self.vertices.data
+        data = None if vertices.given or not on_host(cut.like) else vertices.data
         return CutEmbedding(
             cut, order, pairs, extension, padded(rows, m), data, values, residuals, parts, clipped, lowest
         )
+
+    @cached_property
+    def parts(self) -> IntArray | None:
+        """The connected component of every row, for a sparse K or a hypergraph; None for any other."""
+        return None if self.n_vectors < 1 or self.settings.symmetric else self.gram.parts()
 
     def solve_connected(self, cut: NormalizedCut, k: int, random: np.random.RandomState) -> EigenResult:
         """The eigenpairs of the whole cut, or of that of a connected component."""
@@ -361,7 +348,7 @@ class ExactCuts:
             return factored_pairs(cut, phi, k, self.graph_tol)
         multigrid = solver in (None, "auto", "amg") and not self.settings.symmetric
         if k > 0 and multigrid and cut.gram.graph() is not None:
-            parts = self.parts() if cut.gram is self.gram else None
+            parts = self.parts if cut.gram is self.gram else None
             if parts is None or parts.max() == 0:
                 return graph_eigenpairs(
                     cut, k, tol=self.graph_tol, max_iter=MAX_PASSES, random_state=random, report=self.progress.passed

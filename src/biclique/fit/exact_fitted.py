@@ -128,7 +128,7 @@ def fit_exact(
         ),
         known=Known(digests, vertices.places, rows if lookups else rows[:0], of_graph=graph),
     )
-    embedding = known_or_new(rows, vertices.index, source.held, lambda new: fitted.embed_new(new, n_jobs)[0])
+    embedding = known_or_new(rows, vertices.index, source.held, lambda new: to_host(fitted.embed_new(new, n_jobs)[0]))
     training = Training(vertices.n, embedding)
     if assignment is not None:
         fitted.rule, fitted.known = assignment.rule, replace(fitted.known, labels=assignment.labels)

@@ -96,19 +96,11 @@ class Fitted:
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of any rows, (n, n_columns), on the host; a training row gets its own row back."""
         X = self.points.match(X)
-        return self.embed_at(self.known.find(X), X, n_jobs)
-
-    def embed_at(self, place: IntArray, X: Rows, n_jobs: int | None) -> FloatArray:
-        """The embedding of known rows ``place``, and of new rows of X where that is −1."""
-        return known_or_new(self.known.rows, place, X, lambda new: self.embed_new(new, n_jobs)[0])
+        place = self.known.find(X)
+        return known_or_new(self.known.rows, place, X, lambda new: to_host(self.embed_new(new, n_jobs)[0]))
 
     def embed_new(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
-        """The embedding of new rows, and which of them are like any training row."""
-        rows, seen = self._embed_there(X, n_jobs)
-        return to_host(rows), seen
-
-    def _embed_there(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
-        """The same on the device of the rows."""
+        """The embedding of new rows, on their device, and which of them are like any training row."""
         rows, seen = self.points.embed_seen(X, n_jobs)
         return padded(rows, self.settings.n_columns), seen
 
@@ -129,7 +121,7 @@ class Fitted:
             raise ValueError("no labels have been assigned")
 
         def scaled() -> tuple[FloatArray, np.ndarray]:
-            rows, seen = embedded or self._embed_there(X, n_jobs)
+            rows, seen = embedded or self.embed_new(X, n_jobs)
             return self.points.scaled(rows, self.settings.scales_rows), seen
 
         found, seen = self.rule.of_new(NewRows(lambda: self.points.cross(X, n_jobs), scaled))

@@ -11,7 +11,6 @@ each are found by a factorisation of a small graph, and by multigrid of a larger
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -70,13 +69,6 @@ class KeptMap(FeatureMap):
 
     def columns(self, X: Rows) -> Any:
         return X if sparse.issparse(X) else self.of_rows.columns_of(X)
-
-
-class KeptRows(ArrayRows):
-    """φ(x) of all rows, or on a device the numbers of their landmarks, as one block: threads share the work on it."""
-
-    def _blocks(self) -> Iterator[Block]:
-        yield Block(self.X, self.weights)
 
 
 @dataclass
@@ -217,7 +209,8 @@ def with_few_components(
 def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress) -> RowSource:
     """φ of all rows, found once: of rows in memory a CSR matrix, of others and on a device numbers of landmarks.
 
-    Such numbers of Dask's rows take some 14 bytes a row, where the chunk is.
+    In memory and on a device they are one block, whose work threads share. Numbers of Dask's rows take some 14 bytes
+    a row, where the chunk is.
     """
     if not source.in_memory:
         dtype = np.min_scalar_type(found.size)
@@ -225,11 +218,11 @@ def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, 
     X, _ = source.placed()
     weights = np.ones(X.shape[0]) if source.weights is None else source.weights
     if not on_host(X):
-        return KeptRows(found.landmark_numbers(X), moved(float64(weights), X))
+        return ArrayRows(found.landmark_numbers(X), moved(float64(weights), X), block_rows=X.shape[0])
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
     step = block_starts(found, X).step
     blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=n_jobs, tick=tick)
-    return KeptRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights)
+    return ArrayRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, block_rows=X.shape[0])
 
 
 # The small matrix

@@ -174,8 +174,7 @@ def _third_pass(
         return Training(n_distinct, embedding, labels, sizes=tuple(sizes[sizes > 0].tolist()))
 
     def of_block(block: Block) -> tuple[FloatArray, IntArray | None]:
-        rows, seen = own.points.embed_seen(block.rows, n_jobs)
-        rows = padded(rows, settings.n_columns)  # labels of tensors are found on their device
+        rows, seen = own.embed_new(block.rows, n_jobs)  # labels of tensors are found on their device
         labels = None if assignment is None else own.labels_of_new(block.rows, n_jobs, (rows, seen))
         return to_host(rows), labels
 

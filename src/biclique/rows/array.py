@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeVar
+from operator import iadd
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,13 +29,7 @@ from biclique.runtime.namespace import PIECE_ROWS, moved, rows_on_host
 Found = TypeVar("Found")
 
 
-class Addable(Protocol):
-    """What can be added to in place."""
-
-    def __iadd__(self, other: Self, /) -> Self: ...
-
-
-Sum = TypeVar("Sum", bound=Addable)
+Sum = TypeVar("Sum")
 
 Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
 """Refuses rows, given with their numbers."""
@@ -136,9 +132,15 @@ class ArrayRows(RowSource):
     """
 
     def __init__(
-        self, X: Rows, weights: FloatArray, names: Sequence[str] | None = None, device: Device | None = None
+        self,
+        X: Rows,
+        weights: FloatArray,
+        names: Sequence[str] | None = None,
+        device: Device | None = None,
+        block_rows: int = PIECE_ROWS,
     ) -> None:
         self.X = X
+        self.block_rows = block_rows
         self.weights: FloatArray = weights
         self.n_columns = int(X.shape[1])
         self.names = names
@@ -165,10 +167,7 @@ class ArrayRows(RowSource):
         return rows_on_host(self.X, chosen), self.weights[chosen]
 
     def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
-        blocks = self._each(function, what, progress)
-        total = next(blocks)
-        for found in blocks:
-            total = total.__iadd__(found)
+        total: Sum = reduce(iadd, self._each(function, what, progress))
         return total
 
     def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
@@ -186,8 +185,9 @@ class ArrayRows(RowSource):
             self.X = self.placed()[0]  # for all passes to come
             yield Block(self.X, moved(self.weights, self.X))
             return
-        for top in range(0, self.n_rows, PIECE_ROWS):
-            yield Block(self.X[top : top + PIECE_ROWS], self.weights[top : top + PIECE_ROWS], top)
+        for top in range(0, self.n_rows, self.block_rows):
+            place = slice(top, top + self.block_rows)
+            yield Block(self.X[place], self.weights[place], top)
 
 
 DIGEST_BYTES = 16
@@ -285,9 +285,7 @@ def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
     K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float))
     totals, index, found, numbers = _distinct(X, weights)
     order = np.argsort(numbers)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    kept = numbers[order]
+    places, kept = np.argsort(order), numbers[order]
     if len(kept) < n:
         what = f"a copy of the {len(kept)} distinct rows and columns of the given matrix"
         copied = 0 if K is X else data_bytes(K)
