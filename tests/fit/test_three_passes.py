@@ -12,7 +12,6 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
@@ -41,15 +40,12 @@ def exactly(blobs):
 
 
 @pytest.mark.parametrize("gram", ["nystroem", "features"])
-@pytest.mark.parametrize("order", [2, 4, np.inf])
+@pytest.mark.parametrize("order", [2, np.inf])
 def test_agrees_with_the_exact_solution(blobs, exactly, gram, order):
     X, _ = blobs
-    asked = {"order": order}
-    exact = exactly(**asked)
-    ours = fitted(X, gram=gram, rank=300, **asked)
+    exact = exactly(order=order)
+    ours = fitted(X, gram=gram, rank=1000, gamma=exact.gamma_, order=order)
     assert ours.gram_ == gram
-    assert ours.gamma_ == pytest.approx(exact.gamma_, rel=0.2)
-    ours = fitted(X, gram=gram, rank=1000, gamma=exact.gamma_, **asked)
     assert adjusted_rand_score(exact.labels_, ours.labels_) > 0.98
     tolerance = 0.02 if gram == "nystroem" else 0.1
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=tolerance * exact.eigenvalues_[0])
@@ -68,8 +64,8 @@ def own(x, y):
 def test_all_rows_as_landmarks_are_exact(way, held):
     if way.get("affinity") is own and held is not np.asarray:
         pytest.skip("a function takes dense rows")
-    X = held(make_blobs(300, n_features=4, centers=3, center_box=(2, 12), random_state=1)[0])
-    exact, ours = fitted(X, 3, gram="dense", **way), fitted(X, 3, rank=300, precision="float64", **way)
+    X = held(make_blobs(150, n_features=4, centers=3, center_box=(2, 12), random_state=1)[0])
+    exact, ours = fitted(X, 3, gram="dense", **way), fitted(X, 3, rank=150, precision="float64", **way)
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-8)
     np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-6)
     assert np.array_equal(ours.labels_, exact.labels_)
@@ -124,7 +120,7 @@ def test_float32_landmarks_where_all_values_are_near_one(rank):
     st.sampled_from([20, 100, 250]),
     st.integers(0, 1000),
 )
-@hypothesis_settings(max_examples=40, deadline=None, derandomize=True)
+@hypothesis_settings(max_examples=25, deadline=None, derandomize=True)
 @pytest.mark.once
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 def test_the_reported_error_is_that_of_the_fit(affinity, log_gamma, order, rank, seed):
@@ -151,22 +147,19 @@ def test_null_columns_have_a_warning(settings):
 
 
 def test_weights_are_repeated_rows(blobs):
-    X = blobs[0][:1500]
-    weights = np.random.default_rng(0).integers(0, 4, 1500)
-    settings = {"rank": 1000, "gamma": 0.02, "precision": "float64", "order": 4}
+    X = blobs[0][:600]
+    weights = np.random.default_rng(0).integers(0, 4, 600)
+    settings = {"rank": 400, "gamma": 0.02, "precision": "float64", "order": 4}
     heavy, repeated = fitted(X, sample_weight=weights, **settings), fitted(np.repeat(X, weights, axis=0), **settings)
     # Landmarks are drawn anew, and nearly all rows are landmarks: equal but for that.
     np.testing.assert_allclose(heavy.eigenvalues_, repeated.eigenvalues_, rtol=1e-3)
-    assert len(heavy.labels_) == 1500
+    assert len(heavy.labels_) == 600
     assert adjusted_rand_score(np.repeat(heavy.labels_, weights), repeated.labels_) > 0.99
 
 
 @pytest.mark.once
-def test_the_embedding_and_kernel_kmeans(blobs, exactly):
+def test_kernel_kmeans(blobs, exactly):
     X, _ = blobs
-    embedding = BicliqueSpectralEmbedding(3, affinity="rbf", gram="nystroem", rank=200, random_state=0).fit(X)
-    assert embedding.embedding_.shape == (6000, 3)
-    np.testing.assert_allclose(embedding.transform(X[:10]), embedding.embedding_[:10], atol=1e-6)
     search = BicliqueKernelKMeans(5, affinity="rbf", gram="nystroem", rank=200, random_state=0).fit(X)
     assert search.gram_ == "nystroem"
     assert search.rank_ == 200
@@ -180,10 +173,10 @@ def test_the_embedding_and_kernel_kmeans(blobs, exactly):
 
 def test_ranks_that_cannot_be(blobs):
     X, _ = blobs
+    few = np.repeat(X[:20], 20, axis=0)
     with pytest.raises(ParameterError, match="rank=50 is more than the 20 distinct rows there are"):
-        fitted(np.repeat(X[:20], 20, axis=0), rank=50)
-    few = fitted(np.repeat(X[:20], 20, axis=0), 3)
-    assert few.rank_ == 20
+        fitted(few, rank=50)
+    assert fitted(few, 3).rank_ == 20
 
 
 def test_unseen_rows_have_a_warning(blobs):
