@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -160,30 +161,26 @@ AnySplitting = str | SplittingFunction | SubsetSplitting
 
 def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitting) -> FloatArray:
     """κ_inh(e; V) = w_e(e ∩ V) of every edge, times its weight, shape (n_edges,); zero if V does not split e."""
-    inside = _mask(hypergraph, part)
+    inside = _mask(hypergraph, part).tolist()
+    cost = _cost_of_subsets(splitting)
     if not hypergraph.has_whole_counts:
         raise DataError("a splitting function counts vertices: multiplicities must be whole numbers.")
-    if not isinstance(splitting, SubsetSplitting):
-        find_splitting(splitting)
-        here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
-        return np.asarray(hypergraph.weights * _counted_costs(splitting, here, hypergraph.edge_sizes.astype(int)))
     costs = np.zeros(hypergraph.n_edges)
     for e, edge in enumerate(_edges_of_numbers(hypergraph)):
         own = tuple(v for v in edge if inside[v])
         if 0 < len(own) < len(edge):
-            costs[e] = float(splitting.function(own, edge))
+            costs[e] = cost(own, edge)
     if not np.isfinite(costs).all():
         raise ParameterError("a splitting function must be finite.")
     return np.asarray(hypergraph.weights * costs)
 
 
-def _counted_costs(splitting: str | SplittingFunction, here: IntArray, sizes: IntArray) -> FloatArray:
-    """w(j, s) of every count j and size s; nothing is paid for an edge that stays whole."""
-    out = np.zeros(len(sizes))
-    for s in np.unique(sizes[sizes >= 2]):
-        costs = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
-        out[sizes == s] = costs[here[sizes == s]]
-    return out
+def _cost_of_subsets(splitting: AnySplitting) -> Callable[[tuple[int, ...], tuple[int, ...]], float]:
+    """w_e(inside) of a part of an edge, which is neither empty nor all of it."""
+    if isinstance(splitting, SubsetSplitting):
+        return splitting.function
+    costs = cache(partial(splitting_costs, find_splitting(splitting)))
+    return lambda inside, edge: costs(len(edge))[len(inside) - 1]
 
 
 def _edges_of_numbers(hypergraph: Hypergraph) -> Iterator[tuple[Any, ...]]:
@@ -236,17 +233,12 @@ def inhomogeneous_normalized_cut(hypergraph: Hypergraph, labels: Any, splitting:
 
 def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> FloatArray:
     """Σ_{e∋v} w_e({v}), v as often as it is in e, shape (n,)."""
-    members = hypergraph.members
-    if not isinstance(splitting, SubsetSplitting):
-        of_edge = np.repeat(np.arange(hypergraph.n_edges), np.diff(members.indptr))
-        sizes = hypergraph.edge_sizes.astype(int)[of_edge]
-        costs = hypergraph.weights[of_edge] * _counted_costs(splitting, members.data.astype(int), sizes)
-        return np.bincount(members.indices, costs, minlength=hypergraph.n_vertices).astype(float)
+    cost = _cost_of_subsets(splitting)
     degrees = np.zeros(hypergraph.n_vertices)
     for weight, edge in zip(hypergraph.weights, _edges_of_numbers(hypergraph), strict=True):
         for v, times in Counter(edge).items():
             if times < len(edge):
-                degrees[v] += weight * float(splitting.function((v,) * times, edge))
+                degrees[v] += weight * cost((v,) * times, edge)
     return degrees
 
 
