@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError, DisconnectedWarning, warn_user
-from biclique.fit.fitted import Fitted, Training
+from biclique.fit.fitted import Fitted
 from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph
 from biclique.fit.settings import CONSTRAINTS, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
@@ -147,8 +147,16 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             largest = float(np.abs(inner.weights).max(initial=0.0)) or 1.0  # cuts do not depend on their scale
             gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
             _check_degrees(gram, hypergraph.vertex_names[together])
-            fitted, training = fit_hypergraph(settings, inner, gram, progress)
-            self._store(fitted, training, together)
+            self._fitted, training = fit_hypergraph(settings, inner, gram, progress)
+            self.order_, self.n_passes_ = self._fitted.chosen.order, self._fitted.n_passes
+            self.n_iter_ = self.n_passes_
+            self.labels_ = np.full(len(together), NO_CLUSTER)
+            self.labels_[together] = cast("IntArray", training.labels)
+            self.embedding_ = np.zeros((len(together), settings.n_columns))
+            self.embedding_[together] = training.embedding
+            self.eigenvalues_, self.residuals_ = self._fitted.eigenvalues, self._fitted.residuals
+            if training.cut_history is not None:
+                self.cut_history_ = training.cut_history
             self.part_sizes_ = np.bincount(parts[together])
             self.cut_ = k_way_normalized_cut(gram, self.labels_[together], self.order_)
             self.distortion_ = _distortion(self.expansion, inner)
@@ -156,19 +164,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             self.n_features_in_ = hypergraph.n_edges
         self._warn(hypergraph, joined)
         return self
-
-    def _store(self, fitted: Fitted, training: Training, together: np.ndarray) -> None:
-        """What was found for vertices that share an edge with another, in its place among all."""
-        self._fitted = fitted
-        self.order_ = fitted.chosen.order
-        self.labels_ = np.full(len(together), NO_CLUSTER)
-        self.labels_[together] = cast("IntArray", training.labels)
-        self.embedding_ = np.zeros((len(together), fitted.settings.n_columns))
-        self.embedding_[together] = training.embedding
-        self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
-        if training.cut_history is not None:
-            self.cut_history_ = training.cut_history
-        self.n_passes_ = self.n_iter_ = fitted.n_passes
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of new vertices, from the training edges they join; −1 for one that joins none.

@@ -84,7 +84,7 @@ def checked_names(names: Any, n_names: int, what: str) -> np.ndarray[Any, Any]:
     """Names as an array of integers, or of objects; distinct, none missing."""
     try:
         found = np.arange(n_names) if names is None else _name_array(names)
-        distinct = _count_distinct(found)
+        distinct = len(set(found.tolist()))
     except TypeError as error:
         raise DataError(f"{what}_names must be a sequence of names that are hashable: {error}.") from error
     if len(found) != n_names:
@@ -95,13 +95,6 @@ def checked_names(names: Any, n_names: int, what: str) -> np.ndarray[Any, Any]:
         raise DataError(f"one of {what}_names is missing (None or NaN): give it a name.")
     found.flags.writeable = False
     return found
-
-
-def _count_distinct(names: np.ndarray[Any, Any]) -> int:
-    if names.dtype == object:
-        return len(set(names.tolist()))
-    ascending = bool((names[1:] > names[:-1]).all())  # as they usually are, which is quicker to see
-    return len(names) if ascending else len(np.unique(names))
 
 
 def _name_array(names: Any) -> np.ndarray[Any, Any]:
