@@ -6,7 +6,6 @@ import argparse
 import resource
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from tests.fuzz.campaign import run
@@ -24,17 +23,11 @@ def main() -> int:
     options = parser.parse_args()
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + ROOM, now + ROOM))
-    failed = 0
+    failed = []
     for name in options.readers or READERS:
-        start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            report = run(READERS[name], options.files, options.seed, Path(folder))
-        sys.stdout.write(f"{name}: {report}, {time.perf_counter() - start:.0f} s\n")
-        for failure in report.failures[:5]:
-            sys.stdout.write(f"    {failure}\n")
-        sys.stdout.flush()
-        failed += len(report.failures)
-    return int(failed > 0)
+            failed.append(run(READERS[name], options.files, options.seed, Path(folder)).show(name))
+    return int(any(failed))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import sys
 import time
 import traceback
 import warnings
@@ -70,6 +71,12 @@ class Report:
     @property
     def count(self) -> int:
         return sum(self.outcomes.values())
+
+    def show(self, title: str, failures: int = 10) -> bool:
+        """Print the numbers and some failures; whether there is one."""
+        sys.stdout.write("\n    ".join([f"{title}: {self}", *self.failures[:failures]]) + "\n")
+        sys.stdout.flush()
+        return bool(self.failures)
 
     def judge(self, name: str, call: Callable[[], Any], ignored: type[Warning] | None = None) -> None:
         """One more: a text that the call returns says what is wrong; a warning and an error not of ours are wrong."""

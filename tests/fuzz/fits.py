@@ -141,11 +141,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shown", type=int, default=10, help="failures that are printed")
     options = parser.parse_args()
-    report = run(options.fits, options.seed)
-    sys.stdout.write(f"{report}\n")
-    for failure in report.failures[: options.shown]:
-        sys.stdout.write(f"    {failure}\n")
-    return int(bool(report.failures))
+    return int(run(options.fits, options.seed).show("fits", options.shown))
 
 
 if __name__ == "__main__":

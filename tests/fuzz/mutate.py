@@ -54,11 +54,11 @@ def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:
         packed = _inside_zip(content, draw)
         content = packed if packed is not None else _in_json(content, draw) or content
     if content is files[name]:
-        content = _damaged(content, other, draw)
+        content = damaged(content, other, draw)
     return {**files, name: content}
 
 
-def _damaged(content: bytes, other: bytes, draw: random.Random) -> bytes:
+def damaged(content: bytes, other: bytes, draw: random.Random) -> bytes:
     for _ in range(draw.choice([1, 1, 1, 2, 4])):
         content = draw.choice(DAMAGE)(content, other, draw)
     return content
@@ -75,7 +75,7 @@ def _inside_zip(content: bytes, draw: random.Random) -> bytes | None:
         for i, member in enumerate(members):
             inside = archive.read(member)
             if i == at:
-                inside = _damaged(inside, archive.read(draw.choice(members)), draw)
+                inside = damaged(inside, archive.read(draw.choice(members)), draw)
             changed.writestr(member.filename, inside, member.compress_type)
     return made.getvalue()
 

@@ -17,10 +17,10 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -217,25 +217,22 @@ def interrupt(fit: Callable[[], Any], delay: float) -> float | None:
     return float("inf") if sent[0] else None
 
 
-def interrupt_many(way: str, kills: int, seed: int) -> None:
-    """Interrupt a fit, then compare the labels of the next one; another exit code than 0 is a failure."""
-    warnings.simplefilter("ignore")
+def interrupt_many(way: str, kills: int, seed: int, longest: float | None = None) -> None:
+    """Interrupt a fit, then compare the labels of the next one; SystemExit says what is wrong.
+
+    ``longest`` are the seconds until an interrupt, by default those of a whole fit.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fit, draw = ways()[way], random.Random(f"{seed}/{way}")
-    usual = fit()
-    began = time.monotonic()
+    usual, began = fit(), time.monotonic()
     fit()
-    seconds = time.monotonic() - began
-    taken = []
-    for _ in range(kills):
-        taken.append(interrupt(fit, draw.uniform(0, seconds)))
+    seconds = longest or time.monotonic() - began
+    for kill in range(kills):
+        heard = interrupt(fit, draw.uniform(0, seconds))
+        if heard is not None and SLOWEST < heard < float("inf"):  # inf: lost in a finaliser, by Python
+            raise SystemExit(f"{way}: {heard:.2f} s until Ctrl-C was heard")
         if not np.array_equal(fit(), usual):
-            raise SystemExit(f"{way}: other labels after {len(taken)} interrupts")
-    heard = [t for t in taken if t is not None and t < float("inf")]
-    late, lost = taken.count(None), taken.count(float("inf"))  # into a finaliser: nobody hears those
-    slowest = max(heard, default=0)
-    show("fit", way, f"heard {len(heard)}, after the fit {late}, lost by Python {lost}, slowest {slowest:.2f} s")
-    raise SystemExit(int(slowest > SLOWEST))
+            raise SystemExit(f"{way}: other labels after {kill + 1} interrupts")
 
 
 def interrupt_process(way: str, kills: int, seed: int) -> list[str]:
@@ -248,11 +245,6 @@ def interrupt_process(way: str, kills: int, seed: int) -> list[str]:
     return [] if process.exitcode == 0 else [f"{way}: exit {process.exitcode} (None: it hung)"]
 
 
-def show(*cells: object) -> None:
-    sys.stdout.write("  ".join(f"{cell!s:<17}" for cell in cells).rstrip() + "\n")
-    sys.stdout.flush()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.signals", description=__doc__)
     parser.add_argument("commands", nargs="*", help=f"all by default: {', '.join(COMMANDS)}, fits")
@@ -261,19 +253,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="commands at a time")
     options = parser.parse_args()
-    failures: list[str] = []
+    failed = []
     with tempfile.TemporaryDirectory() as place:
         make_inputs(Path(place))
-        for name in [name for name in options.commands or COMMANDS if name in COMMANDS]:
-            for number in SIGNALS:
+        for name, number in product(options.commands or COMMANDS, SIGNALS):
+            if name in COMMANDS:
                 report = kill_many(name, number, options.kills, options.seed, Path(place), options.jobs)
-                show(name, number.name, report)
-                failures += report.failures
+                failed.append(report.show(f"{name} {number.name}"))
+    fits = Report("fits")
     for way in ways() if not options.commands or "fits" in options.commands else []:
-        failures += interrupt_process(way, options.interrupts, options.seed)
-    for failure in failures:
-        sys.stdout.write(f"    {failure}\n")
-    return int(bool(failures))
+        fits.failures += interrupt_process(way, options.interrupts, options.seed)
+    return int(any([*failed, fits.show("fits")]))
 
 
 if __name__ == "__main__":

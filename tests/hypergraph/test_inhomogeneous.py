@@ -63,13 +63,8 @@ def test_cost_graph_sums_over_edges_and_clips_at_the_end():
             for b, u in enumerate(edge):
                 expected[v, u] += w * found[a, b]
     assert expected.min() < 0 < expected.max()
-    hypergraph = Hypergraph.from_edges(edges, weights)
-    graph = cost_graph(hypergraph, np.concatenate(costs))
+    graph = cost_graph(Hypergraph.from_edges(edges, weights), np.concatenate(costs))
     np.testing.assert_allclose(graph.toarray(), np.maximum(expected, 0), atol=1e-12)
-    once = cost_graph(Hypergraph.from_edges([[0, 1, 2], [1, 2, 3]]), np.array([[9.0, 1.0, 1.0], [2.0, 2.0, 0.0]]))
-    assert pair_weights([9.0, 1.0, 1.0])[1, 2] < 0  # the first edge's own, before the second adds to it
-    total = pair_weights([9.0, 1.0, 1.0])[1, 2] + pair_weights([2.0, 2.0, 0.0])[0, 1]
-    assert once.toarray()[1, 2] == pytest.approx(max(total, 0))
 
 
 def test_batches_change_nothing(monkeypatch):
@@ -88,14 +83,12 @@ def test_distances_to_spans():
     for s in (2, 3, 4, 5):
         tuples = np.array([random.choice(12, s, replace=False) for _ in range(40)] + [[3, 4, 0, 1, 2][:s]])
         expected = [[oracles.distance_to_span(X[e[v]], X[np.delete(e, v)]) ** 2 for v in range(s)] for e in tuples]
-        np.testing.assert_allclose(-np.log(subspace_costs(X, 1.0)(tuples)), expected, atol=1e-10)
+        np.testing.assert_allclose(-np.log(subspace_costs(X, 0.5)(tuples)), np.multiply(expected, 0.5), atol=1e-10)
 
 
-def test_named_costs():
+def test_costs_by_a_kernel():
     X = np.random.default_rng(0).standard_normal((6, 3))
     tuples = np.array([[0, 2, 4, 5], [1, 2, 3, 4]])
-    squares = [[oracles.distance_to_span(X[e[v]], X[np.delete(e, v)]) ** 2 for v in range(4)] for e in tuples]
-    np.testing.assert_allclose(subspace_costs(X, 2.0)(tuples), np.exp(-2 * np.array(squares)))
     kernel = make_kernel("rbf", gamma=0.5)
     K = kernel.block(X, X)
     expected = [[sum(K[v, u] for u in e if u != v) for v in e] for e in tuples]
@@ -172,15 +165,9 @@ def test_subset_functions_of_any_kind():
     assert inhomogeneous_normalized_cut(hypergraph, labels, splitting) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", list(SPLITTINGS))
+@pytest.mark.parametrize("name", SPLITTINGS)
 def test_repeated_vertices_are_cut_off_whole(name):
-    """A cardinality function and the same as a function of subsets agree."""
     hypergraph = Hypergraph.from_edges([[0, 0, 1, 2], [1, 2, 3], [3, 3, 3, 0]], [1, 2, 3])
-    same = SubsetSplitting(lambda inside, edge: SPLITTINGS[name](len(inside), len(edge)))
-    for labels in ([0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 2, 1]):
-        one = inhomogeneous_normalized_cut(hypergraph, labels, name)
-        assert one == pytest.approx(inhomogeneous_normalized_cut(hypergraph, labels, same))
-        assert inhomogeneous_cut(hypergraph, labels, name) == pytest.approx(inhomogeneous_cut(hypergraph, labels, same))
     w = SPLITTINGS[name]
     degrees = [w(2, 4) + 3 * w(1, 4), w(1, 4) + 2 * w(1, 3), w(1, 4) + 2 * w(1, 3), 2 * w(1, 3) + 3 * w(3, 4)]
     cut_0 = w(2, 4) + 3 * w(1, 4)
@@ -210,7 +197,6 @@ ALL = "all_or_nothing"
         (lambda: inhomogeneous_kernel(EDGES, [True], ALL), DataError, "mask of 4"),
         (lambda: inhomogeneous_kernel(SHARES, [1, 0], ONE), DataError, "whole numbers"),
         (lambda: inhomogeneous_contraction(EDGES, [2, 2, 0, 0], ALL, per_pair=True), DataError, "must be a mask"),
-        (lambda: inhomogeneous_contraction(EDGES, list("abcd"), ALL, per_pair=True), DataError, "must be a mask"),
         (lambda: inhomogeneous_kmeans_objective(EDGES, [0, 1, 0, 1], ALL, np.zeros(4)), DataError, "positive in total"),
         (lambda: inhomogeneous_normalized_cut(ISOLATED, [0, 0, 1], ALL), DegreeError, "volume"),
     ],
