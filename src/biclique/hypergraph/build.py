@@ -84,7 +84,7 @@ def checked_names(names: Any, n_names: int, what: str) -> np.ndarray[Any, Any]:
     """Names as an array of integers, or of objects; distinct, none missing."""
     try:
         found = np.arange(n_names) if names is None else _name_array(names)
-        distinct = len(set(found.tolist()))
+        distinct = len(set(found)) if found.dtype == object else len(np.unique(found))
     except TypeError as error:
         raise DataError(f"{what}_names must be a sequence of names that are hashable: {error}.") from error
     if len(found) != n_names:

@@ -36,14 +36,9 @@ def write(tmp_path):
     ("name", "content"),
     [
         ("papers.csv", PAPERS),
-        ("papers.csv", PAPERS.replace(",", ";")),
-        ("papers.csv", PAPERS.replace(",", "\t")),
         ("papers.tsv", PAPERS.replace(",", "\t")),
         ("papers.csv", PAPERS.replace(",", "|")),
         ("papers.tsv", PAPERS),  # the named columns say that commas separate it
-        ("papers.csv", PAPERS.replace("\n", "\r\n")),
-        ("papers.csv", PAPERS.replace("\n", "\r")),
-        ("papers.csv", b"\xef\xbb\xbf" + PAPERS.encode()),
         ("papers.csv", b'\xef\xbb\xbf"paper","author","year"\r\n' + PAPERS.encode().partition(b"\n")[2]),
         ("papers.csv", "\n\n" + PAPERS.replace(",", " , ")),
         ("papers.csv", 'paper,author,"title, year"\np1,ann,"a;b;c;d"\np1,bob,\np2,ann,"x\ny"\np2,cy,\n'),
@@ -68,8 +63,8 @@ def test_weights_of_edges(write):
     text = "paper,author,cited\np1,ann,2.5\np1,bob,\np2,ann,3\np2,cy,3\n"
     found = read_hypergraph(write(text), **NAMED, weight_column="cited")
     assert found.weights.tolist() == [2.5, 3]
-    for cell, message in (("x", "'x'"), ("nan", "'nan'"), ("1e999", "'1e999'"), ("1,5", "'1,5'")):
-        with pytest.raises(TableError, match=rf"line 3: the weight must be a finite number, got {message}"):
+    for cell in ("x", "nan", "1e999", "1,5"):
+        with pytest.raises(TableError, match=rf"line 3: the weight must be a finite number, got '{cell}'"):
             read_hypergraph(write(f'paper,author,cited\np1,ann,1\np1,bob,"{cell}"\n'), **NAMED, weight_column="cited")
     with pytest.raises(TableError, match="line 3: edge 'p1' has weight 1 above and 2 here"):
         read_hypergraph(write("paper,author,cited\np1,ann,1\np1,bob,2\n"), **NAMED, weight_column="cited")
@@ -97,7 +92,7 @@ def test_repeated_memberships_and_empty_cells(write):
 
 
 @pytest.mark.parametrize("weights", [None, [0.25, 3.0]])
-@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_what_is_written_can_be_read_by_names(weights, ending, tmp_path):
     path = tmp_path / f"h.{ending}"
     hypergraph = Hypergraph.from_dict({"p,1": ["ann;x", "bob"], "p2": ["ann;x", "c\ny"]}, weights)
@@ -129,10 +124,8 @@ def test_any_memberships_are_read_as_they_are(pairs, delimiter):
         ("title,authors\nCuts, Ann ; Bob;Cy;\nHeat,Ann;Dan;;\n", ";"),
         ("title;authors\nCuts;Ann,Bob,Cy\nHeat;Ann,Dan\n", ","),
         ('title,authors\n"Cuts, again","Ann, Bob, Cy"\nHeat,"Ann, Dan"\n', ","),
-        ("title\tauthors\nCuts\tAnn|Bob|Cy\nHeat\tAnn|Dan\n", "|"),
         ("title,authors\nCuts,Ann and Bob and Cy\nHeat,Ann and Dan\n", " and "),
         ("authors\nAnn;Bob;Cy\nAnn;Dan\n", ";"),  # one column only
-        ("authors\nAnn,Bob,Cy\nAnn,Dan\n", ","),
         ("\ufeffauthors\r\nAnn;Bob;Cy\r\nAnn;Dan\r\n", ";"),
     ],
 )
@@ -183,7 +176,6 @@ MISSING_COLUMNS = [
     ({**NAMED, "header": False}, "'paper', which does not exist; columns: '0', '1'"),
     ({**NAMED, "weight_column": "w"}, r"weight_column \(--weight-column\) names column 'w', which does not exist"),
     ({"edge_column": "paper"}, "which column holds the vertices.*--vertex-column.*columns: 'paper', 'author'"),
-    ({"weight_column": "year"}, "which column holds the vertices"),
     ({"vertex_column": "author"}, "needs the edges' column, --edge-column .*such as --separator ';'"),
 ]
 BY_NUMBER = {"edge_column": 0, "vertex_column": 1, "header": False}
@@ -191,7 +183,6 @@ BAD_TABLES = [
     ("a,a,b\n1,2,3\n", {"edge_column": "a", "vertex_column": "b"}, "names column 'a', which appears 2 times: rename"),
     (PAPERS + "p3\n", NAMED, "line 6: 1 fields, the header has 3"),
     ("p1,ann\np2\n", BY_NUMBER, "line 2: 1 fields, the first line has 2"),
-    ("author\nann\nbob\n", {"vertex_column": "author"}, "needs the edges' column"),
     ("only\n", {"header": True}, "there is nothing below the header"),
 ]
 
@@ -210,13 +201,11 @@ def test_tables_that_cannot_be_read(content, options, message, write):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"edge_column": "paper", "vertex_column": "paper"}, "must name different columns"),
         ({"edge_column": "paper", "vertex_column": 0}, "must name different columns"),
         ({"edge_column": 1.5}, "edge_column must be the name of a column or its number from 0, got 1.5"),
         ({"edge_column": True}, "edge_column must be the name"),
         ({**NAMED, "separator": ""}, "separator must be the text between"),
         ({**NAMED, "separator": "\n"}, "separator must be the text between"),
-        ({**NAMED, "separator": 3}, "separator must be the text between"),
         ({"header": "no"}, "header must be True or False"),
     ],
 )
@@ -225,7 +214,7 @@ def test_bad_arguments(options, message, write):
         read_hypergraph(write(PAPERS), **options)
 
 
-@pytest.mark.parametrize("ending", ["json", "hif", "hgr", "json.gz"])
+@pytest.mark.parametrize("ending", ["hif", "hgr", "json.gz"])
 def test_columns_are_for_edge_lists(ending, tmp_path):
     path = tmp_path / f"h.{ending}"
     write_hypergraph(Hypergraph.from_edges([[1, 2]]), path)
@@ -242,7 +231,6 @@ NO_SHARED_NAME = "above columns that share no name"
     ("content", "reason", "options"),
     [
         (PAPERS, "with the word 'paper'", "--edge-column paper --vertex-column author"),
-        (PAPERS.replace(",", ";"), "with the word 'paper'", "--edge-column paper --vertex-column author"),
         ("author,paper\na,p\nb,p\n", "with the word 'author'", "--edge-column paper --vertex-column author"),
         ("x,y,z\nr,a,20\nr,b,3.5\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
         ("z,x,y\n1,r,a\n2,r,b\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
@@ -291,7 +279,6 @@ def test_ways_out_if_every_line_is_an_edge(content, write):
         "ann,bob\ncy,dan\ndan,eve\ncy,eve\n",  # dan stands in both columns
         "p1,ann\np1,bob\np2,ann\n",  # the first line shares its names
         "gray,wolf\na,b\nc,d\ne,f\ne,g\n",  # many lines are alone, the first too
-        "ann,7\nbob,7\ncy,8\n",
         "Smith,1\n2,3\nSmith,4\n",
         "sp|P1|A,sp|P2|B\nsp|P2|B,sp|P3|C\n",
         "edge,case\nedge,node\nloop,edge\n",
@@ -307,7 +294,7 @@ def test_random_edge_lists_hardly_ever_look_like_a_header():
     rng = np.random.default_rng(0)
 
     for size, (n, n_edges) in product((2, 3), ((10, 20), (100, 30), (300, 200))):
-        for _ in range(200):
+        for _ in range(50):
             edges = [tuple(f"v{v}" for v in rng.choice(n, size, replace=False)) for _ in range(n_edges)]
             assert suspect_header(edges) is None
 

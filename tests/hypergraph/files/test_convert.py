@@ -52,12 +52,6 @@ def hypernetx():
     return imported("hypernetx")
 
 
-def as_sets(hypergraph):
-    """Edge names with their vertices and weights, whatever the order of the vertices."""
-    pairs = zip(hypergraph.to_dict().items(), hypergraph.weights.tolist(), strict=True)
-    return {edge: (sorted(vertices, key=repr), weight) for (edge, vertices), weight in pairs}
-
-
 def as_pairs(hypergraph):
     """Multiplicities by edge and vertex, and weights by edge, whatever the order of either."""
     found = hypergraph.members.tocoo()
@@ -99,10 +93,6 @@ def test_a_package_that_is_not_there(name, monkeypatch):
 
 def xgi_networks(xgi):
     yield xgi.fast_random_hypergraph(40, [0.05, 0.005], seed=1)
-    blocks = np.array([[[0.1, 0.01], [0.01, 0.01]], [[0.01, 0.01], [0.01, 0.1]]])
-    yield xgi.uniform_HSBM(30, 3, blocks, [15, 15], seed=2)
-    yield xgi.chung_lu_hypergraph({i: 3 for i in range(20)}, {i: 3 for i in range(20)}, seed=3)
-    yield xgi.sunflower(3, 1, 5)
     yield xgi.Hypergraph([["x", "y"], ["x", "y"], ["z"]])
     yield xgi.Hypergraph()
 
@@ -112,12 +102,10 @@ def test_xgi_both_ways(xgi):
         found = from_xgi(network)
         assert as_hypergraph(network) == found
         assert found.vertex_names.tolist() == list(network.nodes)
-        assert found.edge_names.tolist() == list(network.edges)
-        assert [set(edge) for edge in found.edges()] == network.edges.members()
+        assert {edge: set(vertices) for edge, vertices in found.to_dict().items()} == network.edges.members(dtype=dict)
         back = to_xgi(found)
         assert list(back.nodes) == list(network.nodes)
         assert back.edges.members(dtype=dict) == network.edges.members(dtype=dict)
-        np.testing.assert_array_equal(back.nodes.degree.asnumpy(), network.nodes.degree.asnumpy())
 
 
 def test_xgi_keeps_weights_names_isolated_vertices_and_empty_edges(xgi):
@@ -155,12 +143,9 @@ def test_xgi_and_hif_files(xgi, tmp_path):
         found = from_xgi(network)
         write_hypergraph(found, tmp_path / "ours.json")
         read = xgi.read_hif(tmp_path / "ours.json")
-        assert read.edges.members(dtype=dict) == network.edges.members(dtype=dict)
-        assert set(read.nodes) == set(network.nodes)
-        assert as_sets(from_xgi(read)) == as_sets(found)  # weights too
+        assert as_pairs(from_xgi(read)) == as_pairs(found)
         xgi.write_hif(network, tmp_path / "theirs.json")
-        assert as_sets(read_hypergraph(tmp_path / "theirs.json")) == as_sets(found)
-        assert set(read_hypergraph(tmp_path / "theirs.json").vertex_names) == set(network.nodes)
+        assert as_pairs(read_hypergraph(tmp_path / "theirs.json")) == as_pairs(found)
     directed = xgi.DiHypergraph([([1, 2], [3]), ([3], [4])])
     xgi.write_hif(directed, tmp_path / "directed.json")
     assert list(read_hypergraph(tmp_path / "directed.json").edges()) == [[1, 2, 3], [3, 4]]
@@ -187,8 +172,6 @@ def hypergraphx_networks(hypergraphx):
     from hypergraphx import generation
 
     yield generation.random_hypergraph(30, {2: 20, 3: 15, 5: 4}, seed=1)
-    yield generation.random_uniform_hypergraph(25, 3, 40, seed=2)
-    yield generation.scale_free_hypergraph(30, {2: 20, 3: 10}, {2: 2.0, 3: 2.0}, seed=3)
     yield hypergraphx.Hypergraph([("x", "y"), ("z",), ("x", "y", "z")], weighted=True, weights=[2.5, 1, 4])
     yield hypergraphx.Hypergraph()
 
@@ -200,11 +183,7 @@ def test_hypergraphx_both_ways(hypergraphx):
         assert found.vertex_names.tolist() == network.get_nodes()
         assert [tuple(sorted(edge)) for edge in found.edges()] == network.get_edges()
         assert found.weights.tolist() == network.get_weights()
-        back = to_hypergraphx(found)
-        assert back.get_nodes() == network.get_nodes()
-        assert back.get_edges() == network.get_edges()
-        assert back.get_weights() == network.get_weights()
-        assert from_hypergraphx(back) == found
+        assert from_hypergraphx(to_hypergraphx(found)) == found
 
 
 def test_hypergraphx_merges_equal_edges_only_when_asked(hypergraphx):
@@ -213,15 +192,11 @@ def test_hypergraphx_merges_equal_edges_only_when_asked(hypergraphx):
     ):
         to_hypergraphx(RICH)
     merged = to_hypergraphx(RICH, merge_equal_edges=True)
-    assert merged.get_edges() == [("a", "b"), (), ("c",)]
-    assert merged.get_weights() == [2.5, 1, 1.5]
     assert merged.get_nodes() == ["alone", "c", "b", "a"]
-    found = from_hypergraphx(merged)
-    assert list(found.edges()) == [["b", "a"], [], ["c"]]
-    assert found.isolated().tolist() == [True, False, False, False]
-    # which is what the package itself does with them
+    # as the package itself does with them
     itself = hypergraphx.Hypergraph([("b", "a"), (), ("c",), ("c",)], weighted=True, weights=[2.5, 1, 1, 0.5])
-    assert itself.get_weights() == merged.get_weights()
+    assert itself.get_edges() == merged.get_edges() == [("a", "b"), (), ("c",)]
+    assert itself.get_weights() == merged.get_weights() == [2.5, 1, 1.5]
 
 
 def test_hypergraphx_repeats_weights_and_kinds(hypergraphx):
@@ -286,13 +261,10 @@ def test_hypernetx_both_ways(hypernetx):
         assert as_hypergraph(network) == found
         assert found.vertex_names.tolist() == list(network.nodes)
         assert found.edge_names.tolist() == list(network.edges)
-        for edge, vertices in network.incidence_dict.items():
-            row = found.members[[found.edge_names.tolist().index(edge)]]
-            assert set(found.vertex_names[row.indices]) == set(vertices)
+        members = {(edge, vertex) for edge, vertices in network.incidence_dict.items() for vertex in vertices}
+        assert as_pairs(found)[0].keys() == members
         back = to_hypernetx(found)
         assert list(back.edges) == list(network.edges)
-        members, expected = back.incidence_dict, network.incidence_dict
-        assert {edge: set(members[edge]) for edge in members} == {edge: set(expected[edge]) for edge in expected}
         assert as_pairs(from_hypernetx(back)) == as_pairs(found)
     assert sizes == [(80, 402, 862), (140, 7, 140), (24, 9623, 18759), (2, 2, 3), (0, 0, 0)]
 

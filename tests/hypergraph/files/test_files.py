@@ -27,6 +27,7 @@ RICH = Hypergraph.from_dict(
     vertices=["alone", "c", "b", "a", 'q"uote', "two\nlines"],
 )
 PLAIN = Hypergraph.from_edges([[2, 0], [1, 2, 4], [4]], vertices=6)
+NOTHING = Hypergraph.from_edges([])
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def hif(**document):
 
 
 @pytest.mark.parametrize("suffix", ["json", "hif", "json.gz", "HIF", "csv", "tsv", "csv.gz"])
-@pytest.mark.parametrize("hypergraph", [RICH, PLAIN], ids=["rich", "plain"])
+@pytest.mark.parametrize("hypergraph", [RICH, PLAIN, NOTHING], ids=["rich", "plain", "nothing"])
 def test_files_keep_everything(suffix, hypergraph, tmp_path):
     path = tmp_path / f"h.{suffix}"
     write_hypergraph(hypergraph, path)
@@ -72,36 +73,24 @@ def test_files_keep_everything(suffix, hypergraph, tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
-SUFFIXES = pytest.mark.parametrize("suffix", ["json", "csv", "hgr"])
-
-
-@SUFFIXES
-def test_nothing_at_all_is_kept_too(suffix, tmp_path):
-    for hypergraph in (Hypergraph.from_edges([]), Hypergraph.from_edges([], vertices=[1, 2, 3])):
-        write_hypergraph(hypergraph, tmp_path / f"h.{suffix}")
-        assert read_hypergraph(tmp_path / f"h.{suffix}") == hypergraph
-
-
-@SUFFIXES
+@pytest.mark.parametrize("suffix", ["json", "csv", "hgr"])
 def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path):
-    cases = {
-        "empty": (b"", "the file is empty"),
-        "blank": (b"\xef\xbb\xbf \n\n", "the file is empty"),
-        "latin": ("ü\n".encode("latin-1") * 3, r"not a text file in UTF-8 \(byte 0\)"),
-        "nul": (b"1 2\n\0", "character 4 is a NUL"),
-    }
-    for stem, (content, message) in cases.items():
-        with pytest.raises(TableError, match=rf"{stem}\.{suffix}: .*{message}"):
-            read_hypergraph(write(f"{stem}.{suffix}", content))
+    for content, message in (
+        (b"", "the file is empty"),
+        (b"\xef\xbb\xbf \n\n", "the file is empty"),
+        ("ü\n".encode("latin-1") * 3, r"not a text file in UTF-8 \(byte 0\)"),
+        (b"1 2\n\0", "character 4 is a NUL"),
+    ):
+        with pytest.raises(TableError, match=rf"h\.{suffix}: .*{message}"):
+            read_hypergraph(write(f"h.{suffix}", content))
     with pytest.raises(TableError, match="No such file"):
         read_hypergraph(tmp_path / f"absent.{suffix}")
     (tmp_path / f"folder.{suffix}").mkdir()
     with pytest.raises(TableError, match="cannot be read"):
         read_hypergraph(tmp_path / f"folder.{suffix}")
-    with pytest.raises(DataError, match="cannot be written"):
-        write_hypergraph(PLAIN.restricted([0, 1, 2]), tmp_path / f"folder.{suffix}")
-    with pytest.raises(DataError, match="cannot be written"):
-        write_hypergraph(PLAIN, tmp_path / "no folder" / f"h.{suffix}")
+    for place in (f"folder.{suffix}", f"no folder/h.{suffix}"):
+        with pytest.raises(DataError, match="cannot be written"):
+            write_hypergraph(PLAIN, tmp_path / place)
     with pytest.raises(TableError, match="cannot be read"):
         read_hypergraph(f"a\0b.{suffix}")
 
@@ -208,17 +197,18 @@ def test_hif_as_written():
 
 
 def test_hif_orders_ids_and_sums():
+    """Further keys inside an item are in files that the standard calls compliant."""
     found = parse_hif(
         hif(
-            nodes=[{"node": "last", "weight": 7, "attrs": {"a": [1]}}, {"node": 1}, {"node": 1}],
+            nodes=[{"node": "last", "weight": 7, "attrs": {"a": [1]}, "online": True}, {"node": 1}, {"node": 1}],
             incidences=[
-                {"edge": 1, "node": "1"},
+                {"edge": 1, "node": "1", "role": "PI"},
                 {"edge": "1", "node": 1, "weight": 0.5},
                 {"edge": "1", "node": 1, "weight": 2},
                 {"edge": 1, "node": 2.0},
             ],
-            edges=[{"edge": "empty", "weight": 3}, {"edge": "1", "attr": {}}],
-            metadata={"name": "x"},
+            edges=[{"edge": "empty", "weight": 3}, {"edge": "1", "attr": {}, "misc_properties": {}}],
+            metadata={"name": "x", "nested": {"deep": [1, {"er": None}]}},
         ),
         "h",
     )
@@ -236,52 +226,29 @@ def test_hif_directed_and_simplicial():
     assert parse_hif(hif(**{"network-type": "asc"}, incidences=faces), "h").to_dict() == {0: [1, 2], 1: [1]}
 
 
-# The shapes of the standard's own files: further keys inside an item are in those it calls compliant.
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"incidences": [{"edge": "abcd", "node": 42, "role": "PI", "age": 42}]},
-        {"incidences": [], "nodes": [{"node": 42, "weight": 2, "color": "blue", "online": True}]},
-        {"incidences": [], "edges": [{"edge": 42, "misc_properties": {}}]},
-        {"incidences": [], "metadata": {"name": "x", "nested": {"deep": [1, {"er": None}]}}},
-        {"incidences": [{"edge": 1, "node": 2}] * 2, "nodes": [{"node": 2}] * 2, "edges": [{"edge": 1}] * 2},
-    ],
-)
-def test_hif_files_in_circulation_are_read(document):
-    assert isinstance(parse_hif(json.dumps(document), "h"), Hypergraph)
-
-
 BAD_HIF = [
     ("[]", "must be an object with the key 'incidences', got an array"),
-    ("7", "got a number"),
     ("{}", "the key 'incidences' is missing"),
     (hif(nodez=[]), "unknown key 'nodez'; allowed are network-type, metadata, incidences, nodes, edges"),
     (hif(**{"network-type": "mixed"}), "network-type must be one of undirected, directed, asc"),
-    (hif(**{"network-type": ["asc"]}), "network-type must be one of"),
     (hif(metadata=[]), "metadata must be an object, got an array"),
     (hif(incidences={}), "incidences must be an array, got an object"),
     (hif(nodes=None), "nodes must be an array, got null"),
     (hif(incidences=[{"edge": 1, "node": 2}, 7]), r"incidences\[1\] must be an object, got 7"),
     (hif(incidences=[{"edge": 1, "node": 2}, {"edge": 1}]), r"incidences\[1\]\.node is missing"),
-    (incidence(edge=True), r"incidences\[0\]\.edge must be text or a whole number, got true"),
     (hif(incidences=[{"edge": 1, "node": 2.5}]), r"incidences\[0\]\.node must be text or a whole number, got 2.5"),
     (hif(nodes=[{"node": None}]), r"nodes\[0\]\.node must be text or a whole number, got null"),
     (hif(edges=[{"edge": [1]}]), r"edges\[0\]\.edge must be text or a whole number, got an array"),
-    (hif(edges=[{"weight": 1}]), r"edges\[0\]\.edge is missing"),
     (hif(incidences=[{"edge": 1, "node": 2, "weight": -1}]), r"incidences\[0\]\.weight must be 0 or more, got -1"),
     (incidence(weight="1"), r"incidences\[0\]\.weight must be a finite number, g"),
-    (hif(nodes=[{"node": 1, "weight": None}]), r"nodes\[0\]\.weight must be a finite number, got null"),
     (hif(edges=[{"edge": 1, "weight": True}]), r"edges\[0\]\.weight must be a finite number, got a boolean"),
     (hif(edges=[{"edge": 1, "weight": 10**400}]), r"edges\[0\]\.weight .* got a number too large"),
     ('{"incidences": [{"edge": 1, "node": 2, "weight": 1e999}]}', r"weight .* got a number too large"),
     (incidence(direction="up"), r"direction must be 'head' or 'tail', got \"up\""),
     (incidence(attrs=[]), r"incidences\[0\]\.attrs must be an object, got an arr"),
-    (hif(nodes=[{"node": 1, "attr": 1}]), r"nodes\[0\]\.attr must be an object, got 1"),
     (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[1\] comes again with another weight"),
     ('{"incidences": [],\n "x": }', "not JSON: Expecting value in line 2, column 7"),
-    ('{"incidences": []', "not JSON: .* in line 1, column 18"),
     ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN is not a JSON number"),
-    ('{"incidences": [{"edge": 1, "node": 2, "weight": -Infinity}]}', "-Infinity is not a JSON number"),
     ("[" * 100_000, "nested too deeply"),
     ('{"incidences": [], "metadata": {"a": ' + "[" * 50_000 + "]" * 50_000 + "}}", "nested too deeply"),
     ('{"incidences": [{"edge": ' + "9" * 5000 + ', "node": 1}]}', "a number cannot be read"),
@@ -289,9 +256,7 @@ BAD_HIF = [
         hif(incidences=[{"edge": 1, "node": 3}, *[{"edge": 1, "node": 2, "weight": 1e308}] * 2]),
         "multiplicities must be finite",
     ),
-    (hif(edges=[{"edge": 1, "attrs": {"weight": True}}]), r"edges\[0\]\.attrs\.weight must be .* got a boolean"),
     (hif(edges=[{"edge": 1, "attrs": {"weight": "2"}}]), r"edges\[0\]\.attrs\.weight must be .* got text"),
-    (hif(edges=[{"edge": 1, "attr": {"weight": [2]}}]), r"edges\[0\]\.attr\.weight must be .* got an array"),
     ('{"incidences": [], "nodes": [], "incidences": []}', "has the key 'incidences' twice"),
     ('{"incidences": [\n{"edge": 1, "node": 2, "node": 3}]}', "an object has the key 'node' twice: keep one"),
 ]
@@ -366,18 +331,14 @@ def test_hgr_refuses_what_it_cannot_hold():
 BAD_HGR = [
     ("% only\n", "the file is empty"),
     ("%\n2\n", r"line 2 must be 'n_edges n_vertices \[fmt\]', got '2'"),
-    ("1 2 3 4\n1", "line 1 must be"),
-    ("1 x\n1", "line 1 must be"),
     ("1 -2\n1", "line 1 must be"),
     ("1 ٢\n1", "line 1 must be"),
     ("1 2 2\n1", "the format code must be 1, 10 or 11, got '2'"),
     ("2 3\n1 2\n", "ends at line 2: the header announces 2 lines, got 1; blank lines do not count"),
     ("1 3\n1 2\n\n3\n", "line 4 is one too many: the header announces 1 lines"),
-    ("1 2 10\n1 2\n5\n", "the header announces 3 lines, got 2"),
     ("1 2 10\n1 2\n5\n6 7\n", "line 4 must be the weight of one vertex, got 2 fields"),
     ("1 1 10\n1\n-5\n", "line 3: weights must be numbers, 0 or more, got '-5'"),
     ("1 2 1\nx 2\n", "line 2: weights must be numbers, 0 or more, got 'x'"),
-    ("1 2 1\nnan 2\n", "line 2: weights must be numbers"),
     ("1 2 1\n1_0 2\n", "line 2: weights must be numbers"),
     ("1 2 1\n1e999 2\n", "line 2: weights must be numbers"),
     ("1 2 1\n5\n", "line 2 has a weight and no vertices"),
@@ -400,7 +361,6 @@ BAD_HGR = [
         ("long.tsv", 'edge\tnode\tweight\tcount\nx\t"a"\t\t1\nx\tb\t1\t\ny\tb\t\t1.0\n'),
         ("long.csv", "\n \t\n\r\nedge;vertex\nx;a\nx;b\ny;b\n"),
         ("long.csv", "edge;vertex;note\rx;a;,,,,,,\rx;b;\ry;b;\r"),
-        ("long.csv", "hyperedge,node_id\nx,a\nx,b\ny,b\n"),
         ("long.csv", "vertices,Edge_ID\na,x\nb,x\nb,y\n"),
         ("LONG.TSV", 'edge\tvertex\n"x"\ta\nx\tb\ny\tb\n'),
     ],
@@ -471,27 +431,20 @@ def test_edge_lists_refuse_names_that_would_come_back_as_others():
 
 BAD_EDGE_LISTS = [
     ("edge,vertex\na\n", "line 2: 1 fields, the header has 2"),
-    ("edge,vertex\n\na,b,c\n", "line 3: 3 fields, the header has 2"),
-    ("edge,vertex,edge\n", "both 'edge' and 'edge'"),
-    ("edge,vertex,node\n", "both 'vertex' and 'node'"),
     ("edge,vertex,weight\ne,a,1\nf,b,2\ne,c,2\n", "line 4: edge 'e' has weight 1 above and 2 here"),
-    ("edge,vertex,weight\ne,a,x\n", "line 2: the weight must be a finite number, got 'x'"),
     ("edge,vertex,weight\ne,a,inf\n", "line 2: the weight must be a finite number, got 'inf'"),
     ("edge,vertex,count\ne,a,1e999\n", "line 2: the count must be a finite number"),
     ("edge,vertex,count\ne,a,-1\n", "line 2: the count must be 0 or more"),
     ("edge,vertex,count\ne,,1\n", "line 2: an edge without a vertex has no count"),
     ("edge,vertex,count\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
-    ("edge,vertex,weight\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
     ("edge,vertex,weight\n,,1\n", "line 2: neither an edge nor a vertex"),
     ("edge,vertex,count\ne,a,1e308\ne,a,1e308\n", "multiplicities must be finite"),
     ("a,,b\n", "line 1: field 2 is empty"),
     ("edge,vertex,edge_id\n", "both 'edge' and 'edge_id'"),
     ("1 2 3\n4 5\n", "line 1: every line is one field between commas, but has spaces inside"),
     ("7\n1 2 3\n", "line 2: every line is one field between commas, but has spaces inside: separate"),
-    ("edge vertex\ne a\n", "but has spaces inside"),
     ("source,target\n1,2\n2,3\n", "line 1 looks like a header above whole numbers, but has no columns 'edge' and"),
     ('edge,vertex\ne,"a\n', "line 2: not a table .unexpected end of data"),
-    ('edge,vertex\ne,"a"b\n', "line 2: not a table"),
     ("a," + "x" * 200_000, "line 1: not a table .field larger than field limit"),
 ]
 
@@ -572,16 +525,12 @@ def test_time_grows_with_the_size_alone(name, text, write):
 
 def test_messages_are_one_line_whatever_names_hold(tmp_path):
     path = tmp_path / "a\x1b[2J\nb.csv"
-    for text in ("edge,vertex\n1\n", "", "a\0b"):
+    for text in ("edge,vertex\n1\n", "", "a\0b", 'a\tb\n"c"d\te\n'):
         path.write_text(text)
         with pytest.raises(TableError) as caught:
             read_hypergraph(path)
         assert str(caught.value).isprintable()
         assert r"a\x1b[2J\nb.csv: " in str(caught.value)
-    path.write_text('a\tb\n"c"d\te\n')
-    with pytest.raises(TableError, match="not a table") as caught:
-        read_hypergraph(path)
-    assert str(caught.value).isprintable()
     path.write_text('"a\n\x1b",b\n"a\n\x1b",c\nd,e,"e\n"\n')
     hypergraph = read_hypergraph(path)
     for bad in (
