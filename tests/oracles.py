@@ -42,21 +42,6 @@ def contracted_gram(K, m):
     return K + c / n * (degrees[:, None] + degrees[None, :]) + c**2 / n**2 * K.sum()
 
 
-def greedy_start(X, w, k, first, later):
-    """k-means++ with 2 + ⌊log k⌋ tries for each next row, from numbers in [0, 1): one, and (k − 1, tries) more."""
-    chosen = [next(i for i in range(len(X)) if sum(w[: i + 1]) > first * sum(w))]
-    for marks in later:
-        nearest = [min(sum((x - X[c]) ** 2) for c in chosen) for x in X]
-        odds = [a * b for a, b in zip(w, nearest, strict=True)]
-        left = {}
-        for mark in marks:
-            other = next(i for i in range(len(X)) if sum(odds[: i + 1]) >= mark * sum(odds))
-            gaps = [min(near, sum((x - X[other]) ** 2)) for x, near in zip(X, nearest, strict=True)]
-            left.setdefault(other, sum(a * b for a, b in zip(w, gaps, strict=True)))
-        chosen.append(min(left, key=left.get))
-    return chosen
-
-
 def lloyd(X, w, centres):
     """Lloyd steps until no label moves: the centres."""
     before = None
@@ -431,24 +416,6 @@ def kept_inside(A, labels):
     return float(np.mean(shares))
 
 
-def half_agreement(labels, halves, labels_of_halves):
-    """The mean agreement of labels, on the rows of each half, with the fit of that half."""
-    return float(
-        np.mean([pair_agreement(labels[rows], own) for rows, own in zip(halves, labels_of_halves, strict=True)])
-    )
-
-
-def cluster_profile(column, labels, cluster):
-    """(mean of the cluster − mean of the rest)/pooled deviation; for text a dictionary of share differences."""
-    own = [x for x, label in zip(column, labels, strict=True) if label == cluster]
-    rest = [x for x, label in zip(column, labels, strict=True) if label != cluster]
-    if isinstance(column[0], str):
-        return {value: own.count(value) / len(own) - rest.count(value) / len(rest) for value in set(column)}
-    a, b = np.mean(own), np.mean(rest)
-    squares = sum((x - a) ** 2 for x in own) + sum((x - b) ** 2 for x in rest)
-    return (a - b) / np.sqrt(squares / (len(own) + len(rest) - 2))
-
-
 def calibration_error(p, truth, bins=10):
     """Σ over bins of equally many rows, by p, of (share of rows) × |mean p − share of true ones|."""
     order = np.argsort(p, kind="stable")
@@ -494,15 +461,6 @@ def largest_as_stable(rows, needed, equal):
         if best[1] - stability <= max(best[2], equal) + 1e-9:
             chosen = k
     return chosen
-
-
-def parts_large_enough(sizes, most):
-    """The largest k ≤ ``most`` for which k parts of these sizes have √(n/k) rows or more."""
-    found = 1
-    for k in range(1, most + 1):
-        if sum(size >= np.sqrt(sum(sizes) / k) for size in sizes) >= k:
-            found = k
-    return found
 
 
 def mode_prominence(height, edges):

@@ -121,17 +121,6 @@ def test_fewer_distinct_rows_than_clusters_warns(assign, distinct):
     assert set(model.predict([[1.0, 1.0], [50.0, 3.0]])) <= set(range(distinct))
 
 
-def test_as_many_distinct_rows_as_clusters_is_fine():
-    model = fit(np.repeat([[0.0], [1.0], [5.0]], 2, axis=0), k=3)
-    assert len(set(model.labels_)) == 3
-
-
-def test_constant_columns_are_no_trouble():
-    X = np.column_stack([GOOD, np.full(40, 7.0), np.zeros(40)])
-    for affinity in ("neighborhoods", "rbf"):
-        assert np.array_equal(fit(X, affinity=affinity).labels_, fit(GOOD, affinity=affinity).labels_)
-
-
 @pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
 @pytest.mark.parametrize("kind", [BicliqueSpectralClustering, BicliqueKernelKMeans])
 def test_unscaled_columns_are_named_with_numbers(kind, affinity):
@@ -232,23 +221,6 @@ def test_weights_whose_squares_are_no_numbers_are_refused(weight):
     with pytest.raises(DataError, match="divide it by its mean"):
         fit(GOOD, sample_weight=weights)
     assert np.array_equal(fit(GOOD, sample_weight=weights / weight).labels_, fit(GOOD).labels_)
-
-
-WAYS = [
-    {},
-    {"affinity": "rbf", "gram": "tiled", "precision": "float32"},
-    {"affinity": "rbf", "gram": "nystroem", "rank": 30, "order": 2},
-    {"affinity": "rbf", "gram": "features", "rank": 30, "order": 2},
-]
-
-
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("weight", [1e-50, 1e-6, 1e39])
-def test_equal_weights_of_any_size_are_no_weights(weight, way):
-    plain, weighted = (fit(GOOD, sample_weight=given, **way) for given in (None, np.full(len(GOOD), weight)))
-    assert np.array_equal(weighted.labels_, plain.labels_)
-    assert np.array_equal(weighted.predict(GOOD), plain.labels_)
-    np.testing.assert_allclose(weighted.predict_proba(GOOD), plain.predict_proba(GOOD), atol=1e-3)
 
 
 @pytest.mark.parametrize(

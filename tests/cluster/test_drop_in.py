@@ -51,13 +51,6 @@ def test_a_constant_kernel_makes_all_rows_alike(parameters, gram):
     np.testing.assert_allclose(model.eigenvalues_, 0, atol=1e-6)
 
 
-def test_degree_zero_is_the_constant_one():
-    from biclique.kernels import KERNELS
-
-    kernel = KERNELS["polynomial"](0.5, 2.0, 0)
-    np.testing.assert_array_equal(kernel.block(ROWS, ROWS), np.ones((60, 60)))
-
-
 @pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
 def test_an_asymmetric_matrix_is_made_symmetric_with_a_warning(held):
     K = rbf_kernel(ROWS, gamma=0.3)

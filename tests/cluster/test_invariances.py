@@ -42,12 +42,11 @@ def test_draws_and_starts_do_not_follow_the_bytes_of_rows(way):
             assert adjusted_rand_score(labels, found) > 0.95, name
 
 
-@pytest.mark.parametrize("n_clusters", ["select"])
-def test_the_number_that_is_selected_does_not_either(n_clusters):
-    X = make_blobs(700, 4, centers=5, cluster_std=2.5, random_state=0)[0]
-    model = fitted(X, n_clusters)
+def test_the_number_that_is_selected_does_not_either():
+    X = make_blobs(300, 4, centers=5, cluster_std=2.5, random_state=0)[0]
+    model = fitted(X, "select")
     for name, change in CHANGES.items():
-        assert fitted(change(X), n_clusters).n_clusters_ == model.n_clusters_, name
+        assert fitted(change(X), "select").n_clusters_ == model.n_clusters_, name
 
 
 @pytest.mark.parametrize("size", [1e-50, 1e39, 1e99])

@@ -13,7 +13,7 @@ from biclique.exceptions import ColumnSpreadWarning, DataError, GapsWarning, Par
 from biclique.kernels import Columns, Gower
 from biclique.selection import order_path
 from tests.optional import Optional, needs
-from tests.oracles import algorithm_1, gower_distance, gower_kernel, gower_ranges, projector
+from tests.oracles import algorithm_1, gower_kernel, projector
 
 pd = Optional("pandas")
 pl = Optional("polars")
@@ -91,15 +91,6 @@ def test_the_other_estimators(gaps):
     assert quiet(embedding, X).embedding_.shape == (120, 2)
 
 
-def test_gamma_auto_is_the_rule_on_gower_distances():
-    X = np.unique(mixed(80, 0.1)[0], axis=0)
-    ranges = gower_ranges(X)
-    q = np.array([[gower_distance(x, y, ranges, MASK) for y in X] for x in X])
-    np.fill_diagonal(q, np.inf)
-    seventh = np.sort(q, axis=1)[:, 6]
-    assert quiet(model(), X).gamma_ == pytest.approx(0.2 / np.median(seventh[seventh > 0]))
-
-
 @pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
 def test_weights_are_repeats_and_a_row_of_weight_zero_does_not_widen_a_range(options):
     X, _ = mixed(40, 0.1)
@@ -123,16 +114,6 @@ def test_ranges_are_those_of_the_fit_and_units_do_not_matter(options):
     np.testing.assert_array_equal(fitted.labels_, other.labels_)
     np.testing.assert_allclose(fitted.embedding_, other.embedding_, atol=1e-8)
     np.testing.assert_array_equal(fitted.predict(X[:1]), fitted.predict(X)[:1])  # alone, a row has no range
-
-
-def test_categories_that_the_fit_has_not_seen_differ_from_all():
-    X, _ = mixed()
-    fitted = model().fit(X)
-    new = np.array(X[:2])
-    new[:, 2] = [8, 9]
-    np.testing.assert_array_equal(fitted.predict(new), fitted.labels_[:2])
-    q = [[gower_distance(a, b, gower_ranges(X), MASK) for b in X] for a in new]
-    np.testing.assert_allclose(fitted._fitted.chosen.kernel.distances(new, X), q)
 
 
 @pytest.mark.parametrize("rows", [np.arange(12.0).reshape(12, 1) // 4, np.eye(12)[:, :5]])

@@ -23,17 +23,9 @@ def test_type_checkers_refuse_a_name_that_does_not_exist(tmp_path, lines, refuse
     pytest.importorskip("mypy")
     (tmp_path / "two_lines.py").write_text(lines + "\n")
     package = Path(biclique.__file__)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file=",
-        "--follow-imports=skip",
-        "--cache-dir",
-        tmp_path / "cache",
-    ]
+    options = ["--config-file=", "--follow-imports=skip", "--cache-dir", tmp_path / "cache"]
     done = subprocess.run(
-        [*command, tmp_path / "two_lines.py", package],
+        [sys.executable, "-m", "mypy", *options, tmp_path / "two_lines.py", package],
         cwd=package.parents[1],
         capture_output=True,
         text=True,

@@ -31,8 +31,8 @@ ESTIMATORS = [
 ]
 SELDOM = [
     BicliqueSpectralClustering("select"),
-    BicliqueSpectralClustering(**RBF, gram="nystroem", precision="float64"),
-    BicliqueSpectralClustering(**RBF, gram="features", precision="float64"),
+    BicliqueSpectralClustering(**RBF, gram="nystroem", rank=30, precision="float64"),
+    BicliqueSpectralClustering(**RBF, gram="features", rank=30, precision="float64"),
     BicliqueSpectralClustering(2, affinity="gower", n_init=1),
     BicliqueSpectralEmbedding(affinity="gower"),
     BicliqueKernelKMeans(2, affinity="gower"),

@@ -83,16 +83,6 @@ def test_rows_without_a_column_in_common_are_one_apart():
     assert gower_distance(X[0], X[1], gower_ranges(X), [False] * 3) == 1.0
 
 
-def test_columns_of_gaps_count_for_nothing():
-    X = np.array(table(12, 0.2))
-    X[:, 1] = np.nan
-    columns = Columns.of(X, MASK)
-    assert columns.empty.tolist() == [False, True, False, False, False, False]
-    rest = np.delete(X, 1, axis=1)
-    alone = Gower(gamma=GAMMA, columns=Columns.of(rest, np.delete(MASK, 1))).block(rest, rest)
-    np.testing.assert_allclose(Gower(gamma=GAMMA, columns=columns).block(X, X), alone, rtol=1e-13)
-
-
 def test_ranges_of_parts_are_those_of_the_whole():
     X = np.array(table(30, 0.5))
     X[:10, 0] = np.nan
@@ -142,13 +132,6 @@ def test_a_million_levels_are_told_apart_in_float32():
     codes = np.arange(1_000_000, dtype=np.float64)[::250_000][:, None] + [[0.0], [1.0], [2.0], [3.0]]
     held = HeldRows(Gower(gamma=1.0, columns=Columns.of(codes, np.array([True]))), codes, np.float32)
     np.testing.assert_allclose(held.kernel.distances(held.rows, held.rows), 1 - np.eye(4))
-
-
-def test_rows_without_a_value_are_named():
-    X = np.array(table(8))
-    X[2], X[5] = np.nan, np.nan
-    with pytest.raises(DataError, match=r"2 of 8 rows have no value .*\(rows 2, 5\).*leave those rows out"):
-        Columns.of(X, MASK).check_rows(X, range(8), None)
 
 
 def test_a_name_alone_says_that_ranges_are_needed():

@@ -74,7 +74,7 @@ def test_exact_search_is_the_definition(name, kind):
     assert (gap[:, 0] == 0).all()
 
 
-@pytest.mark.parametrize("d", [1, 2, 8, 40, 150])
+@pytest.mark.parametrize("d", [2, 8, 150])
 @pytest.mark.parametrize("kind", ["tree", "brute"])
 def test_exact_search_of_more_rows(kind, d):
     X = np.random.default_rng(d).normal(size=(1500, d)).astype(np.float32)
@@ -95,21 +95,6 @@ def test_leading_directions_do_not_change_the_answer(monkeypatch):
     search._rough = Bounds(X, np.float64)
     for found, again in zip((gap, near), search.nearest(X, own, 9), strict=True):
         np.testing.assert_array_equal(found, again)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "count"), [(64, 1), (64, 9), (64, 64), (512, 3), (4096, 8), (4096, 100), (4160, 8)])
-def test_a_tournament_finds_the_smallest(n, count, dtype):
-    values = np.random.default_rng(n + count).normal(size=(n, 50), loc=2.0).astype(dtype)
-    low, high, places = pairs.smallest(values, count)
-    truth = np.maximum(np.sort(values, axis=0)[:count].T, 0)
-    assert (low <= truth).all()
-    assert (truth <= high).all()
-    np.testing.assert_allclose(high, low, rtol=1e-3 if dtype == np.float32 else 1e-12, atol=1e-40)
-    found = np.maximum(np.take_along_axis(values.T, places, axis=1), 0)
-    assert (low <= found).all()
-    assert (found <= high).all()
-    assert all(len(set(own)) == count for own in places)
 
 
 @pytest.mark.parametrize("kind", ["tree", "brute"])
@@ -298,15 +283,6 @@ def test_new_rows_with_an_approximate_index():
     assert (rank[first, second] < 80).sum() < 0.01 * np.count_nonzero(truth)
 
 
-def test_a_row_near_a_training_row_has_nearly_its_row():
-    """All but the edges of rows that have it as their last neighbour, where it may move past the k-th distance."""
-    X = rows(300, 5)
-    gram = NeighborGram.from_rows(X, 10)
-    i, j = np.nonzero(abs(block(gram, X + 1e-9) - gram.K.toarray()) > 1e-6)
-    assert len(i) <= 300
-    np.testing.assert_allclose(cdist(X, X)[i, j], gram.radii[j], rtol=1e-6)
-
-
 def test_the_bits_do_not_depend_on_threads_and_survive_pickling():
     X, Y = rows(400, 12), rows(90, 12)
     one, two = (NeighborGram.from_rows(X, 8, n_jobs=jobs) for jobs in (1, 2))
@@ -452,7 +428,7 @@ def test_an_interrupt_in_the_search_leaves_the_process_whole():
 
     previous = signal.signal(signal.SIGALRM, stop)
     try:
-        for seconds in (0.05, 0.1, 0.2, 0.3):
+        for seconds in (0.05, 0.2):
             signal.setitimer(signal.ITIMER_REAL, seconds)
             with pytest.raises(KeyboardInterrupt):
                 index.query(X, 40)

@@ -17,7 +17,7 @@ from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
 from biclique.selection.count_search import WHOLE, choose_count, compared, find_curves, random_halves
 from biclique.selection.one_embedding import OneEmbedding, count_parts
-from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
+from tests.oracles import largest_as_stable, pair_agreement
 
 CORNERS = [[0, 0], [9, 0], [0, 9], [9, 9]]
 
@@ -51,7 +51,7 @@ def test_the_curve_is_the_mean_agreement_with_halves(corners):
     )
     for j, one in enumerate(compared(curves, halves, vertices.weights, range(2, 6), 4)):
         np.testing.assert_array_equal(curves[WHOLE][j], own[j])
-        single = [half_agreement(own[j], [rows], [half[j]]) for rows, half in zip(halves, of_halves, strict=True)]
+        single = [pair_agreement(own[j][rows], half[j]) for rows, half in zip(halves, of_halves, strict=True)]
         assert one.stability == pytest.approx(np.mean(single))
         assert one.standard_error == pytest.approx(np.std(single, ddof=1) / 2)
         assert one.smallest == np.bincount(own[j]).min()
@@ -66,8 +66,6 @@ def test_halves_are_the_two_sides_of_splits():
 
 
 def test_the_largest_number_within_one_standard_error_of_the_best():
-    rows = [(0.90, 0.01, 50), (0.95, 0.06, 50), (0.90, 0.2, 50), (0.88, 0.0, 50), (0.94, 0.0, 5)]
-    assert choose_count(counted(*rows))[:2] == (4, 3)
     k, second, margin, reason = choose_count(counted((0.9, 0.01, 50), (0.7, 0.3, 50)))
     assert (k, second) == (2, 3)
     assert margin == pytest.approx(0.2)
@@ -108,13 +106,13 @@ def test_the_choice_is_that_of_the_definition(seed):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "most", "expected"),
-    [([60, 60, 12, 11, 3], 8, 4), ([60, 60, 12, 11, 3], 3, 3), ([20] * 6, 8, 6), ([80, 5], 8, 1), ([90], 8, 1)],
+    ("sizes", "most", "expected", "of_four_times"),
+    [([60, 60, 12, 11, 3], 8, 4, 5), ([60, 60, 12, 11, 3], 3, 3, 3), ([80, 5], 8, 1, 2), ([90], 8, 1, 1)],
 )
-def test_parts_that_are_large_enough_are_counted(sizes, most, expected):
+def test_parts_that_are_large_enough_are_counted(sizes, most, expected, of_four_times):
     parts = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    assert count_parts(parts, np.ones(len(parts)), most) == expected == parts_large_enough(sizes, most)
-    assert count_parts(parts, np.full(len(parts), 4.0), most) == parts_large_enough([4 * size for size in sizes], most)
+    assert count_parts(parts, np.ones(len(parts)), most) == expected
+    assert count_parts(parts, np.full(len(parts), 4.0), most) == of_four_times
 
 
 def test_every_connected_component_has_a_cluster():

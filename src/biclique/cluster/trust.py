@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -91,17 +91,10 @@ class HowSure(ClustererBase):
             )
         return self._probabilities(X)
 
-    @property
-    def _seen(self) -> Seen:
-        """The rows that probabilities are judged by."""
-        check_is_fitted(self)
-        if self._fitted.seen is None:
-            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
-        return self._fitted.seen
-
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
-        seen, n_jobs = self._seen, self.n_jobs
+        check_is_fitted(self)
+        seen, n_jobs = cast("Seen", self._fitted.seen), self.n_jobs
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
             embedded, labels = fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs)
@@ -119,7 +112,8 @@ class HowSure(ClustererBase):
         ndarray of shape (number of clusters found,)
             Not a number for a cluster without any of these rows.
         """
-        seen, n_found = self._seen, self._n_found()
+        check_is_fitted(self)
+        seen, n_found = cast("Seen", self._fitted.seen), self._n_found()
         with single_threaded_blas():
             found = seen.probabilities(seen.rows, seen.labels)
             own = found[np.arange(len(seen.labels)), seen.labels]
@@ -249,9 +243,8 @@ class HowSure(ClustererBase):
         """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
         if hasattr(self, "_lazy_sizes"):
             return len(self._lazy_sizes)
-        seen = self._fitted.seen
         found = self._n_labels if hasattr(self, "_n_labels") else int(self.labels_.max()) + 1
-        return found if seen is None else max(found, int(seen.labels.max()) + 1)
+        return max(found, int(cast("Seen", self._fitted.seen).labels.max()) + 1)
 
     def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
         """Rows in memory and their labels."""
