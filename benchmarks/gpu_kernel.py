@@ -70,7 +70,7 @@ def main(given: list[str] | None = None) -> int:
 
     if not arguments.sweep:
         return 0
-    print("\ntiles, best first (rows × columns, run, warps, stages; p, v: split; f: norms folded into V)")
+    print("\ntiles, best first (rows × columns, run, warps, stages; p: κ split; f: norms folded into V)")
     for d, b in ((16, 16), (16, 32), (64, 16), (4, 16), (256, 16)):
         sweep(Data(n, d), b, limit, started + arguments.sweep)
     print(f"\n{time.perf_counter() - started:.0f} s in all")
@@ -193,7 +193,7 @@ def sweep(data: Data, b: int, limit: float, deadline: float) -> None:
     ]
     first = tiles[0]
     tiles += [replace(first, run=run) for run in (4, 8, 32, 128)]  # how long a run may be before truncation shows
-    tiles += [replace(first, fold=False), replace(first, split_p=False), replace(first, split_p=False, split_v=False)]
+    tiles += [replace(first, fold=False), replace(first, split_p=False)]
     gram = data.gram("triton", "float32")
     V = data.vectors(b)
     found = []
@@ -208,7 +208,7 @@ def sweep(data: Data, b: int, limit: float, deadline: float) -> None:
         except Exception as error:  # too much shared memory, most often
             print(f"  {describe(tile)} {type(error).__name__}: {str(error)[:80]}", flush=True)
     gram._tiles.tile = None
-    chosen = choose_tile(gram._tiles.kind, gram._left.hi.shape[1], b, "float32")
+    chosen = choose_tile(gram._left.hi.shape[1], "float32")
     print(f"d = {data.d}, b = {b}; chosen by default: {describe(chosen)}")
     for seconds, tile, (strict, bound, positive) in sorted(found, key=lambda row: row[0]):
         rate = data.n**2 / seconds
@@ -218,7 +218,7 @@ def sweep(data: Data, b: int, limit: float, deadline: float) -> None:
 
 
 def describe(tile: Any) -> str:
-    marks = "".join(mark for mark, on in (("p", tile.split_p), ("v", tile.split_v), ("f", tile.fold)) if on)
+    marks = "".join(mark for mark, on in (("p", tile.split_p), ("f", tile.fold)) if on)
     return f"{tile.rows:3} × {tile.columns:3} run {tile.run:3} warps {tile.warps} stages {tile.stages} {marks or '-':3}"
 
 

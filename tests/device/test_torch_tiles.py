@@ -148,7 +148,7 @@ def test_tiles_of_other_shapes_and_several_splits():
         assert tiles.split_columns(1024, 768, replace(tile, run=1))[0] > 1
         gram._tiles.tile = tile
         assert off(gram.matmat(V), K, V) < 2e-6
-    gram._tiles.tile = replace(shape, split_p=False, split_v=False)
+    gram._tiles.tile = replace(shape, split_p=False)
     assert off(gram.matmat(V), K, V) < FAST
 
 

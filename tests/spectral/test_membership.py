@@ -1,6 +1,7 @@
 """Pieces of how sure a label is."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from biclique.spectral.membership import (
     FAR,
     MODES,
     OUTER,
+    Mixture,
     _hazard,
     _Line,
-    _settle,
     near_pairs,
     outer_share,
+    settled,
     two_modes,
 )
 from biclique.spectral.rounding import Seen
@@ -36,15 +38,16 @@ def line(shares: list[float], gap: float, boundary: float, n: int = 1000) -> _Li
     beyond = np.array([below(edges[0]), n - below(edges[-1])])
     labelled = np.array([below(np.array(boundary)), n - below(np.array(boundary))]) / n
     cuts, start = edges[[0, -1]], np.array([boundary - 1.0, boundary + 1.0])
-    return _Line(edges, edges, centres, counts, cuts, beyond, start, 1.0, labelled, np.log1p(n), boundary=boundary)
+    return _Line(
+        edges, edges, centres, counts, cuts, beyond, Mixture(start, np.array(1.0), labelled), boundary=boundary
+    )
 
 
-def likelihood(one: _Line) -> float:
+def likelihood(one: _Line, means: list[float] | np.ndarray, deviation: float, shares: np.ndarray) -> float:
     """The definition: rows in cells have a density, rows beyond the cuts a probability."""
-    densities = norm.pdf(one.centres[:, None], one.means, one.deviation)
-    total = one.counts @ np.log(densities @ one.shares)
-    total += one.beyond[0] * np.log(sum(one.shares * norm.cdf(one.cuts[0], one.means, one.deviation)))
-    return total + one.beyond[1] * np.log(sum(one.shares * norm.sf(one.cuts[1], one.means, one.deviation)))
+    total = one.counts @ np.log(norm.pdf(one.centres[:, None], means, deviation) @ shares)
+    total += one.beyond[0] * np.log(sum(shares * norm.cdf(one.cuts[0], means, deviation)))
+    return total + one.beyond[1] * np.log(sum(shares * norm.sf(one.cuts[1], means, deviation)))
 
 
 def test_the_hazard_of_a_normal_distribution_near_and_far():
@@ -60,35 +63,23 @@ def test_a_quarter_is_not_placed_above_order_two_and_at_order_two_as_many_rows_a
 
 
 def test_the_shares_of_the_labels_are_kept_while_the_rows_do_not_speak_against_them():
-    kept = line([0.5, 0.5], 2.0, 1.1)
-    labelled = kept.shares
-    _settle([kept])
-    assert labelled[0] == pytest.approx(0.52, abs=0.01)
-    assert np.array_equal(kept.shares, labelled)
+    given = line([0.5, 0.5], 2.0, 1.1)
+    (kept,) = settled([given])
+    assert kept.shares[0] == pytest.approx(0.52, abs=0.01)
+    assert np.array_equal(kept.shares, given.start.shares)
     assert kept.means == pytest.approx([0.0, 2.0], abs=0.1)
     assert kept.deviation == pytest.approx(1.0, abs=0.05)
 
 
 @pytest.mark.once
 def test_shares_are_those_of_the_rows_if_twice_the_log_likelihood_rises_by_more_than_log_n():
-    free, all_kept = line([0.2, 0.8], 3.0, 2.0), line([0.2, 0.8], 3.0, 2.0)
-    _settle([free])
+    given = line([0.2, 0.8], 3.0, 2.0)
+    (free,) = settled([given])
     assert free.shares == pytest.approx([0.2, 0.8], abs=0.01)
     assert free.means == pytest.approx([0.0, 3.0], abs=0.05)
-    best = likelihood(free)
-    kept = max(_with_shares_of_labels(all_kept))
-    assert 2 * (best - kept) > np.log(1000)
-
-
-def _with_shares_of_labels(one: _Line) -> list[float]:
-    """Likelihoods on a grid of means and deviations around the truth."""
-    found = []
-    for low in np.linspace(-0.5, 1.5, 11):
-        for high in np.linspace(2.5, 3.5, 6):
-            for deviation in np.linspace(0.8, 1.3, 6):
-                one.means, one.deviation = np.array([low, high]), deviation
-                found.append(likelihood(one))
-    return found
+    grid = product(np.linspace(-0.5, 1.5, 11), np.linspace(2.5, 3.5, 6), np.linspace(0.8, 1.3, 6))
+    kept = max(likelihood(given, [low, high], deviation, given.start.shares) for low, high, deviation in grid)
+    assert 2 * (likelihood(given, free.means, free.deviation, free.shares) - kept) > np.log(1000)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.7])
@@ -96,7 +87,8 @@ def _with_shares_of_labels(one: _Line) -> list[float]:
 def test_means_that_make_one_mode_are_moved_two_deviations_apart_with_the_same_mean_and_variance(gap, share):
     means, deviation, shares = np.array([0.3, 0.3 + 3 * gap]), 3.0, np.array([1 - share, share])
     assert oracles.modes(means, deviation, shares) == 1
-    moved, apart = two_modes(means, deviation, shares)
+    found = two_modes(Mixture(means, np.array(deviation), shares))
+    moved, apart = found.means, found.deviation
     assert moved[1] - moved[0] == pytest.approx(2 * apart)
     assert shares @ moved == pytest.approx(shares @ means)
     before, after = (s**2 + shares @ (m - shares @ m) ** 2 for m, s in ((means, deviation), (moved, apart)))
@@ -107,8 +99,8 @@ def test_two_deviations_are_where_equal_clusters_get_two_modes_and_means_beyond_
     for share in (0.3, 0.5):
         assert oracles.modes([0, 0.99 * MODES], 1.0, [1 - share, share]) == 1
     assert oracles.modes([0, 1.01 * MODES], 1.0, [0.5, 0.5]) == 2
-    means = np.array([1.0, 3.1])
-    assert two_modes(means, 1.0, np.array([0.9, 0.1])) == (means, 1.0)
+    far = Mixture(np.array([1.0, 3.1]), np.array(1.0), np.array([0.9, 0.1]))
+    assert two_modes(far) is far
 
 
 def test_of_many_clusters_each_is_compared_with_its_nearest():

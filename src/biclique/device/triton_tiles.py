@@ -52,7 +52,7 @@ EVALUATIONS_A_LAUNCH, LAUNCH_ROWS = 2**40, 2**18
 def fused_product(  # type: ignore[no-untyped-def]
     LH, LL, RH, RL, left, right, VH, VL, out, first, rows, n_left, n_right, per_split, scale,
     D: tl.constexpr, DK: tl.constexpr, B: tl.constexpr, KIND: tl.constexpr, DEGREE: tl.constexpr,
-    TERMS: tl.constexpr, P_SPLIT: tl.constexpr, V_SPLIT: tl.constexpr, CLAMP: tl.constexpr, FOLD: tl.constexpr,
+    TERMS: tl.constexpr, P_SPLIT: tl.constexpr, CLAMP: tl.constexpr, FOLD: tl.constexpr,
     BI: tl.constexpr, BJ: tl.constexpr, RUN: tl.constexpr,
 ):  # fmt: skip
     """out[s, i] = Σ_j f(⟨L_i, R_j⟩) V_j over the columns j of split s; one program has BI rows and one split."""
@@ -79,8 +79,7 @@ def fused_product(  # type: ignore[no-untyped-def]
         run = tl.zeros((BI, B), dtype=tl.float32)
         for _ in range(tl.minimum(tiles - start, RUN)):
             vh = tl.load(VH + j * B + j_b)
-            if V_SPLIT:
-                vl = tl.load(VL + j * B + j_b)
+            vl = tl.load(VL + j * B + j_b)
             if KIND == 3:
                 p = tl.full((BI, BJ), 14.0, dtype=tl.float32)
                 x_k = LH + top
@@ -133,8 +132,7 @@ def fused_product(  # type: ignore[no-untyped-def]
                 ph = short.to(tl.float16)
             else:
                 ph = p.to(tl.float16)
-            if V_SPLIT:
-                run = tl.dot(ph, vl, run)
+            run = tl.dot(ph, vl, run)
             run = tl.dot(ph, vh, run)
             j += BJ
         total += run
@@ -144,32 +142,23 @@ def fused_product(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Tile:
-    """How the kernel is cut: rows and columns of a tile, tiles of a run, warps, stages, and which halves are split."""
+    """How the kernel is cut: rows and columns of a tile, tiles of a run, warps and stages."""
 
     rows: int = 128
-    columns: int = 32
-    run: int = 16
+    columns: int = 64
+    run: int = 8
     warps: int = 4
     stages: int = 3
     split_p: bool = True
     """κ as two halves in the product with V: its rounding, 1e-4 for each value, then never shows, for any signs of V.
     """
-    split_v: bool = True
     fold: bool = True
 
 
-def choose_tile(kind: int, d: int, b: int, precision: str) -> Tile:
-    """The tile for padded d and b: small ones leave room for several programs a multiprocessor, large d wants reuse."""
+def choose_tile(d: int, precision: str) -> Tile:
+    """The tile for d padded columns: whole rows of many columns, in halves, want more reuse."""
     split = precision == "float32"
-    if kind == MANHATTAN:
-        return Tile(64, 32, 16, 4, 2, split)
-    if d > CHUNK:
-        return Tile(128, 128, 4, 8, 3, split) if split else Tile(128, 64, 8, 8, 3, split)
-    if b > 32:
-        return Tile(128, 32, 16, 8, 3, split)
-    if d > 32:
-        return Tile(128, 64, 8, 8, 3, split)
-    return Tile(128, 64, 8, 4, 3, split)
+    return Tile(128, 128, 4, 8, 3) if split and d > CHUNK else Tile(split_p=split)
 
 
 @dataclass(frozen=True)
@@ -373,19 +362,16 @@ class FusedTiles:
 
     def _columns(self, left: Side, right: Side, V: Any, b: int, out: Any, clamp: bool, tick: Tick | None) -> None:
         torch = self.torch
-        d = left.hi.shape[0] if self.kind == MANHATTAN else left.hi.shape[1]
-        tile = self.tile or choose_tile(self.kind, d, b, self.precision)
+        d = left.hi.shape[self.kind != MANHATTAN]
+        tile = self.tile or choose_tile(0 if self.kind == MANHATTAN else d, self.precision)
         fold = tile.fold and self.kind == GAUSS and not clamp and right.most <= MOST_FOLDED
         factor = right.extra[: right.n].double().exp2_() if fold else right.factor
         scaled = V.to(torch.float64) if factor is None else V * factor[:, None]
         sizes = column_sizes(torch, scaled)
         scaled = scaled / sizes
-        v_hi = torch.zeros((right.padded, b), dtype=torch.float16, device=self.device)
+        v_hi, v_lo = torch.zeros((2, right.padded, b), dtype=torch.float16, device=self.device)
         v_hi[: right.n, : V.shape[1]] = scaled
-        v_lo = v_hi
-        if tile.split_v:
-            v_lo = torch.zeros_like(v_hi)
-            v_lo[: right.n, : V.shape[1]] = scaled - v_hi[: right.n, : V.shape[1]].double()
+        v_lo[: right.n, : V.shape[1]] = scaled - v_hi[: right.n, : V.shape[1]].double()
         del scaled
         lifted: float = self.degree * (LIFT // self.degree) if self.kind == POWER else LIFT
         if fold:  # 2^(|z_j|²/2) must not lift a value out of range
@@ -432,7 +418,7 @@ class FusedTiles:
                         first, rows, left.padded, right.padded, per_split, scale,
                         D=d, DK=16 if self.kind == MANHATTAN else min(d, CHUNK), B=b, KIND=self.kind,
                         DEGREE=self.degree, TERMS=3 if left.lo is not left.hi else 1, P_SPLIT=tile.split_p,
-                        V_SPLIT=tile.split_v, CLAMP=clamp, FOLD=fold, BI=tile.rows, BJ=tile.columns, RUN=tile.run,
+                        CLAMP=clamp, FOLD=fold, BI=tile.rows, BJ=tile.columns, RUN=tile.run,
                         num_warps=tile.warps, num_stages=tile.stages, enable_fp_fusion=True,
                     )  # fmt: skip
                 return

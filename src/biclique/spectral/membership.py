@@ -25,6 +25,7 @@ back toward its middle, and a quarter of the rows are not placed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -123,16 +124,29 @@ def fit_odds(
             centres[j] = weighted_median(coordinates[own], weights[own])
     pairs = near_pairs(centres)
     directions = np.array([centres[b] - centres[a] for a, b in pairs]).reshape(len(pairs), len(centres[0]))
-    found: list[_Line | _Step] = []
-    for (a, b), direction in zip(pairs, directions, strict=True):
+    knots, log_odds = list[FloatArray](), list[FloatArray]()
+    lines, places = list[_Line](), list[int]()
+    for place, ((a, b), direction) in enumerate(zip(pairs, directions, strict=True)):
         both = np.concatenate([members[a], members[b]])
         t, w = coordinates[both] @ direction, weights[both]
-        place = np.argsort(t, kind="stable")
-        side = np.repeat([False, True], [len(members[a]), len(members[b])])[place]
+        ascending = np.argsort(t, kind="stable")
+        side = np.repeat([False, True], [len(members[a]), len(members[b])])[ascending]
+        t, w, first = t[ascending], w[ascending], len(members[a])
+        # Without a spread, or with too few rows to see one, the odds are a step half-way between the clusters.
+        middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
+        most = np.log1p(float(w.sum()))  # nobody is surer than the rows are many
+        near = np.spacing(abs(middle)) + np.finfo(float).tiny
+        knots.append(np.array([middle - near, middle + near]))
+        log_odds.append(np.array([-most, most]))
         rate = float(direction**2 @ (1 - values) / max(direction @ direction, TINY))
-        found.append(_line(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
-    _settle([line for line in found if isinstance(line, _Line)])
-    return Odds(k, pairs, directions, [line.knots for line in found], [line.log_odds(short_steps) for line in found])
+        line = _line(t, w, w * rows[both, 0][ascending] ** 2, side, middle, rate, folded=order > 2)
+        if line is not None:
+            lines.append(line)
+            places.append(place)
+    for place, line, mixture in zip(places, lines, settled(lines), strict=True):
+        knots[place] = line.knots
+        log_odds[place] = np.clip(line.log_odds(mixture, short_steps), *log_odds[place])
+    return Odds(k, pairs, directions, knots, log_odds)
 
 
 def near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
@@ -144,24 +158,21 @@ def near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class _Step:
-    """Two clusters without a spread, or with too few rows to see one: a step half-way between them."""
+class Mixture:
+    """Two normal distributions of one variance for every line, or for one."""
 
-    middle: float
-    most: float
+    means: FloatArray  # (lines, 2)
+    deviation: FloatArray  # (lines,)
+    shares: FloatArray  # (lines, 2)
 
-    @property
-    def knots(self) -> FloatArray:
-        near = np.spacing(abs(self.middle)) + np.finfo(float).tiny
-        return np.array([self.middle - near, self.middle + near])
-
-    def log_odds(self, short_steps: bool) -> FloatArray:  # noqa: ARG002
-        return np.array([-self.most, self.most])
+    def of(self, some: Any) -> Mixture:
+        """Of some of the lines."""
+        return Mixture(self.means[some], self.deviation[some], self.shares[some])
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Line:
-    """Two clusters along u: knots, counts between two cuts, masses beyond these, and the mixture found so far."""
+    """Two clusters along u: knots, counts between two cuts, and masses beyond these."""
 
     knots: FloatArray  # of t
     places: FloatArray  # u of the knots
@@ -169,36 +180,29 @@ class _Line:
     counts: FloatArray  # (cells,)
     cuts: FloatArray  # (2,)
     beyond: FloatArray  # (2,), the weights outside the cuts
-    means: FloatArray  # (2,)
-    deviation: float
-    shares: FloatArray  # (2,)
-    most: float
-    """Nobody is surer than the rows are many: the largest log-odds."""
+    start: Mixture
+    """That of the labels."""
     step: float = 0.0
     """Root of the mean square of a step in u."""
     boundary: float = 0.0
     """u of the boundary of the labels, half-way between the last row of one and the first of the other."""
 
-    def log_odds(self, short_steps: bool) -> FloatArray:
+    def log_odds(self, mixture: Mixture, short_steps: bool) -> FloatArray:
         """At the knots."""
-        if self.deviation > DRAWN_OUT * self.step > 0 and not short_steps:
+        if mixture.deviation > DRAWN_OUT * self.step > 0 and not short_steps:
             steps = (self.places - self.boundary) / self.step
-            values = log_ndtr(steps) - log_ndtr(-steps)
-        else:
-            slope = (self.means[1] - self.means[0]) / self.deviation**2
-            values = slope * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
-        return np.asarray(np.clip(values, -self.most, self.most))
+            return np.asarray(log_ndtr(steps) - log_ndtr(-steps))
+        slope = (mixture.means[1] - mixture.means[0]) / mixture.deviation**2
+        shares = np.log(mixture.shares[1] / mixture.shares[0])
+        return np.asarray(slope * (self.places - mixture.means.mean()) + shares)
 
 
 def _line(
-    t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, rate: float, *, folded: bool
-) -> _Line | _Step:
-    """From ascending t, with multiplicities, wS, which rows are of the second cluster, and 1 − λ."""
-    total, first = float(w.sum()), np.count_nonzero(~side)
-    middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
-    apart = _Step(middle, np.log1p(total))
+    t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, middle: float, rate: float, *, folded: bool
+) -> _Line | None:
+    """From ascending t, with multiplicities, wS, which rows are of the second cluster, the boundary, and 1 − λ."""
     if len(t) < FEW_ROWS or side.all() or not side.any():
-        return apart
+        return None
     knots, places = even_steps(t, volume, rate)
     u = np.interp(t, knots, places)
     low, high = u[~side], u[side]
@@ -207,14 +211,15 @@ def _line(
     )
     near = np.clip(u, *cuts)  # EM would not come back from a start that one row far out has widened
     means = np.array([np.average(near[~side], weights=w[~side]), np.average(near[side], weights=w[side])])
-    deviation = float(np.sqrt(np.average((near - means[side.astype(int)]) ** 2, weights=w)))
+    deviation = np.sqrt(np.average((near - means[side.astype(int)]) ** 2, weights=w))
     if not (cuts[0] < cuts[1] and means[0] < means[1] and deviation > 1e-9 * (means[1] - means[0])):
-        return apart
+        return None
     below, above = ~side & (u <= cuts[0]), side & (u >= cuts[1])
     inner = ~below & ~above
     if np.ptp(u[inner]) <= CELLS * np.spacing(np.abs(u[inner]).max()):  # all of them are one place
-        return apart
+        return None
     counts, edges = np.histogram(u[inner], CELLS, weights=w[inner])
+    shares = np.array([w[~side].sum(), w[side].sum()]) / float(w.sum())
     return _Line(
         knots,
         places,
@@ -222,10 +227,7 @@ def _line(
         counts=counts,
         cuts=cuts,
         beyond=np.array([w[below].sum(), w[above].sum()]),
-        means=means,
-        deviation=deviation,
-        shares=np.array([w[~side].sum(), w[side].sum()]) / total,
-        most=apart.most,
+        start=Mixture(means, deviation, shares),
         step=float(np.sqrt(2 * max(rate, 0.0))),
         boundary=float(np.interp(middle, knots, places)),
     )
@@ -261,64 +263,46 @@ def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArr
     return t[ends], np.concatenate([[0.0], np.cumsum(grown)])
 
 
-def _settle(lines: list[_Line]) -> None:
+def settled(lines: list[_Line]) -> list[Mixture]:
     """EM of all lines at once: two normal distributions of one variance, with rows beyond the cuts only counted.
 
     First the shares are those of the labels. Clusters that overlap much fit nearly as well with any other shares, so
     free shares are taken only if they raise twice the log-likelihood of n rows by more than log n (Schwarz 1978).
     """
     if not lines:
-        return
-    x, counts, cuts, beyond, means, deviation, shares = (
-        np.array([getattr(line, name) for line in lines])
-        for name in ("centres", "counts", "cuts", "beyond", "means", "deviation", "shares")
-    )
-    cells = _Cells(x, counts, cuts, beyond)
-    labelled = _climb(cells, _Mixtures(means, deviation, shares), free=False)
+        return []
+    cells = _Cells(*(np.array([getattr(line, name) for line in lines]) for name in _Cells.__annotations__))
+    start = Mixture(*(np.array([getattr(line.start, name) for line in lines]) for name in Mixture.__annotations__))
+    labelled = _climb(cells, start, free=False)
     free = _climb(cells, labelled, free=True)
     against = 2 * (cells.likelihood(free) - cells.likelihood(labelled)) > np.log(cells.total)
-    for place, line in enumerate(lines):
-        found = free if against[place] else labelled
-        line.shares = found.shares[place]
-        line.means, line.deviation = two_modes(found.means[place], float(found.deviation[place]), line.shares)
+    return [two_modes((free if against[place] else labelled).of(place)) for place in range(len(lines))]
 
 
-def two_modes(means: FloatArray, deviation: float, shares: FloatArray) -> tuple[FloatArray, float]:
+def two_modes(mixture: Mixture) -> Mixture:
     """Means m and deviation s of two normal distributions, the means at least 2 s apart: m_b − m_a ≥ 2 s.
 
     Nearer means make one mode, whatever the shares: such rows do not show two clusters, only their labels do.
     Probabilities suppose that there are two. So the means are taken 2 s apart, where equal shares get two modes, with
     the same mean π_a m_a + π_b m_b and the same variance s² + π_a π_b (m_b − m_a)².
     """
+    means, deviation, shares = mixture.means, mixture.deviation, mixture.shares
     gap, between = means[1] - means[0], shares[0] * shares[1]
     if gap >= MODES * deviation:
-        return means, deviation
-    apart = float(np.sqrt((deviation**2 + between * gap**2) / (1 + between * MODES**2)))
-    return shares @ means + MODES * apart * np.array([-shares[1], shares[0]]), apart
+        return mixture
+    apart = np.sqrt((deviation**2 + between * gap**2) / (1 + between * MODES**2))
+    return Mixture(shares @ means + MODES * apart * np.array([-shares[1], shares[0]]), apart, shares)
 
 
 OUTWARD = np.array([-1.0, 1.0])[:, None]
 """The directions away from the two cuts, (2, 1)."""
 
 
-@dataclass
-class _Mixtures:
-    """Two normal distributions of one variance for every line."""
-
-    means: FloatArray  # (lines, 2)
-    deviation: FloatArray  # (lines,)
-    shares: FloatArray  # (lines, 2)
-
-    def of(self, some: IntArray) -> _Mixtures:
-        """Of some of the lines."""
-        return _Mixtures(self.means[some], self.deviation[some], self.shares[some])
-
-
 @dataclass(frozen=True)
 class _Cells:
     """What EM sees of lines."""
 
-    x: FloatArray  # (lines, cells), u of cells
+    centres: FloatArray  # (lines, cells), of cells in u
     counts: FloatArray  # (lines, cells), rows in them
     cuts: FloatArray  # (lines, 2)
     beyond: FloatArray  # (lines, 2), rows outside the cuts
@@ -330,30 +314,30 @@ class _Cells:
 
     def of(self, some: IntArray) -> _Cells:
         """Of some of the lines."""
-        return _Cells(self.x[some], self.counts[some], self.cuts[some], self.beyond[some])
+        return _Cells(self.centres[some], self.counts[some], self.cuts[some], self.beyond[some])
 
-    def tails(self, mixtures: _Mixtures) -> tuple[FloatArray, FloatArray]:
+    def tails(self, mixture: Mixture) -> tuple[FloatArray, FloatArray]:
         """z of the cuts, outward, and log Φ(−z), both (lines, sides, clusters)."""
-        away = OUTWARD * (self.cuts[:, :, None] - mixtures.means[:, None, :])
-        z = away / mixtures.deviation[:, None, None]
+        away = OUTWARD * (self.cuts[:, :, None] - mixture.means[:, None, :])
+        z = away / mixture.deviation[:, None, None]
         return z, log_ndtr(-z)
 
-    def likelihood(self, mixtures: _Mixtures) -> FloatArray:
+    def likelihood(self, mixture: Mixture) -> FloatArray:
         """The log-likelihood of rows in cells, by their density, and of rows beyond the cuts, by their probability."""
-        spread, shares = mixtures.deviation[:, None, None], np.log(mixtures.shares)[:, None, :]
-        z = (self.x[:, :, None] - mixtures.means[:, None, :]) / spread
+        spread, shares = mixture.deviation[:, None, None], np.log(mixture.shares)[:, None, :]
+        z = (self.centres[:, :, None] - mixture.means[:, None, :]) / spread
         inside = logsumexp(shares - 0.5 * z**2 - np.log(spread) - LOG_NORMAL, axis=2)
-        outside = logsumexp(shares + self.tails(mixtures)[1], axis=2)
+        outside = logsumexp(shares + self.tails(mixture)[1], axis=2)
         return np.asarray((self.counts * inside).sum(axis=1) + (self.beyond * outside).sum(axis=1))
 
-    def step(self, mixtures: _Mixtures) -> _Mixtures:
+    def step(self, mixture: Mixture) -> Mixture:
         """One step of EM."""
-        x, means, shares = self.x, mixtures.means[:, None, :], mixtures.shares
-        spread = mixtures.deviation[:, None, None]
-        slope = (means[..., 1] - means[..., 0]) / mixtures.deviation[:, None] ** 2
+        x, means, shares = self.centres, mixture.means[:, None, :], mixture.shares
+        spread = mixture.deviation[:, None, None]
+        slope = (means[..., 1] - means[..., 0]) / mixture.deviation[:, None] ** 2
         second = self.counts * expit(slope * (x - means.mean(axis=2)) + np.log(shares[:, 1:] / shares[:, :1]))
         first = self.counts - second
-        z, tail = self.tails(mixtures)
+        z, tail = self.tails(mixture)
         outside = self.beyond[:, :, None] * softmax(np.log(shares)[:, None, :] + tail, axis=2)
         # Rows beyond a cut have the mean and the mean square of a normal distribution beyond it.
         hazard = _hazard(z, tail)
@@ -365,20 +349,19 @@ class _Cells:
         square = (self.counts * x**2).sum(axis=1) + (outside * outer_square).sum(axis=(1, 2))
         total = self.total
         variance = (square - (each * found**2).sum(axis=1)) / total
-        return _Mixtures(found, np.sqrt(np.maximum(variance, 0.0)), np.maximum(each / total[:, None], TINY))
+        return Mixture(found, np.sqrt(np.maximum(variance, 0.0)), np.maximum(each / total[:, None], TINY))
 
 
-def _climb(cells: _Cells, start: _Mixtures, *, free: bool) -> _Mixtures:
+def _climb(cells: _Cells, start: Mixture, *, free: bool) -> Mixture:
     """EM of every line from a start until nothing moves, with free shares or those of the start."""
-    found = _Mixtures(start.means.copy(), start.deviation.copy(), start.shares.copy())
+    found = start.of(np.arange(len(start.means)))
     least, going = 1e-6 * start.deviation, np.arange(len(start.means))
     for _ in range(STEPS):
         before = found.of(going)
         now = cells.of(going).step(before)
-        if not free:
-            now.shares = before.shares
-        moved = np.abs(now.means - before.means) / before.deviation[:, None] + np.abs(now.shares - before.shares)
-        found.means[going], found.shares[going] = now.means, now.shares
+        shares = now.shares if free else before.shares
+        moved = np.abs(now.means - before.means) / before.deviation[:, None] + np.abs(shares - before.shares)
+        found.means[going], found.shares[going] = now.means, shares
         found.deviation[going] = np.maximum(now.deviation, least[going])
         going = going[moved.max(axis=1) > SETTLED]
         if not len(going):
