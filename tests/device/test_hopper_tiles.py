@@ -58,12 +58,6 @@ def test_sums_between_two_folds_are_exact_in_any_order(signs):
     assert finer < 2**13 * 2e-8  # of the largest value of V
 
 
-def test_plain_float32_sums_do_depend_on_the_order():
-    random = np.random.default_rng(0)
-    y = random.uniform(-1, 1, ROWS_A_FOLD // ROWS).astype(np.float32)
-    assert len({np.cumsum(y[random.permutation(len(y))])[-1] for _ in range(50)}) > 1
-
-
 @fused
 def test_the_fold_adds_both_parts_and_the_rows_and_empties_the_parts():
     n, b, splits = 128, 16, 3
@@ -103,7 +97,7 @@ print("wgmma" in made.asm["ptx"], made.metadata.shared)
 
 
 @pytest.mark.skipif(not hopper_tiles.HAS_GLUON, reason="needs Triton's Gluon")
-@pytest.mark.parametrize(("d", "terms", "split_p"), [(16, 3, 1), (16, 3, 0), (32, 1, 1), (64, 3, 1), (64, 1, 0)])
+@pytest.mark.parametrize(("d", "terms", "split_p"), [(16, 3, 1), (32, 1, 1), (64, 3, 0)])
 def test_the_kernel_compiles_for_hopper_without_a_gpu(d, terms, split_p, tmp_path):
     """With the options it is launched with; and what it wants of a multiprocessor is there, twice over."""
     away = ("TRITON_INTERPRET",)
@@ -310,17 +304,6 @@ def test_the_bits_do_not_depend_on_the_order_in_which_tiles_come():
     V = torch.tensor(vectors(n, 14), device="cuda")
     first = gram.matmat(V)
     assert all(torch.equal(first, gram.matmat(V)) for _ in range(5))
-
-
-@hopper
-def test_both_halves_and_one_agree():
-    n = 40_000
-    gram = TorchGram(make_kernel("rbf", gamma=1 / 32), rows(n, 16), device="cuda")
-    V = torch.tensor(vectors(n, 16), device="cuda")
-    both = gram.matmat(V)
-    gram._tiles._halves = None
-    one = gram.matmat(V)
-    assert float((both - one).norm() / one.norm()) < 1e-5
 
 
 @hopper

@@ -4,9 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -88,31 +85,8 @@ def test_members_by_hand():
     assert oracles.neighborhood_members([[0.0]], Z, 5) == [{0, 1, 2, 3, 4}]
 
 
-def test_ties_are_relative_by_hand():
-    near, not_near = 1 + 0.9e-9, 1 + 1.1e-9
-    assert oracles.neighborhood_members([[0.0]], [[1.0], [-near]], 1) == [{0, 1}]
-    assert oracles.neighborhood_members([[0.0]], [[1.0], [-not_near]], 1) == [{0}]
-    assert oracles.neighborhood_members([[0.0]], [[1e-6], [-near * 1e-6]], 1) == [{0, 1}]
-
-
 CROSS = np.concatenate([np.eye(5), -np.eye(5), np.zeros((1, 5))])  # ten at distance 1 from the last
 CIRCLE = np.array([[np.cos(t), np.sin(t)] for t in 2 * np.pi * np.arange(12) / 12])  # equal but for rounding
-
-
-def test_at_most_four_r_members_by_hand():
-    middle = np.zeros((1, 5))
-    assert oracles.neighborhood_members(middle, CROSS, 1) == [{10}]
-    assert oracles.neighborhood_members(middle, CROSS, 2) == [{10, 0, 1, 2, 3, 4, 5, 6}]  # the nearest stays in
-    assert oracles.neighborhood_members(middle, CROSS, 3) == [set(range(11))]
-    assert oracles.neighborhood_members(middle, CROSS[:10], 2) == [set(range(8))]
-    assert oracles.neighborhood_members([[0.0, 0.0]], CIRCLE, 1) == [{0, 1, 2, 3}]
-    assert oracles.neighborhood_members([[0.0, 0.0]], CIRCLE, 2) == [set(range(8))]
-
-
-def test_numbers_of_neighbours_by_hand():
-    found = [oracles.effective_neighbors(p) for p in (1, 2, 3, 4, 5, 13, 14, 15, 4000)]
-    assert found == [1, 1, 1, 2, 2, 6, 7, 7, 7]
-    assert [oracles.effective_neighbors(p, 3) for p in (1, 4, 6, 100)] == [1, 2, 3, 3]
 
 
 def test_weights_by_hand():
@@ -126,14 +100,6 @@ def test_weights_by_hand():
     assert oracles.edge_weights(far, 1)[3] == FLOOR
     assert oracles.edge_weights(Z[:1], 1).tolist() == [1]
     assert oracles.edge_weights([[0.0], [0.0], [0.0], [0.0], [5.0]], 1).tolist() == [1, 1, 1, 1, FLOOR]
-
-
-def test_kernel_by_hand():
-    Z = np.array([[0.0], [1.0], [3.0]])
-    a, b, c = oracles.edge_weights(Z, 2)  # N of the rows: {0, 1}, {0, 1}, {1, 2}
-    expected = [[a + b, a + b, b], [a + b, a + b, b], [b, b, b + c]]
-    np.testing.assert_allclose(oracles.neighborhood_kernel(Z, Z, 2), expected)
-    np.testing.assert_allclose(oracles.neighborhood_kernel([[9.0]], Z, 2, Z), [[b, b, b + c]])
 
 
 def test_components_by_hand():
@@ -150,10 +116,6 @@ def test_components_by_hand():
     assert oracles.doubled_neighbors(X, X, 1) == 3
     triples = np.array([[0.0], [1.0], [2.0], [100.0], [101.0], [102.0]])
     assert [oracles.doubled_neighbors(triples, triples, k) for k in (2, 1)] == [3, 6]
-
-
-def test_landmarks_by_hand():
-    assert oracles.distinct_landmarks([[2.0, 0.0], [1, 5], [2, -0.0], [1, 3]]).tolist() == [[1, 3], [1, 5], [2, 0]]
 
 
 def test_the_cut_by_hand():
@@ -205,19 +167,6 @@ def test_components_of_the_map(case):
             through = [{int(of_landmarks[z]) for z in own} for own in found]
             assert all(len(one) == 1 for one in through)
             assert len({(*one, own) for one, own in zip(through, of_rows.tolist(), strict=True)}) == count
-
-
-@given(
-    arrays(float, st.tuples(st.integers(1, 14), st.just(2)), elements=st.integers(-2, 2).map(float)),
-    st.integers(1, 7),
-)
-@settings(max_examples=40, deadline=None, derandomize=True)
-def test_members_of_whole_numbers(X, n_neighbors):
-    Z = oracles.distinct_landmarks(X)
-    r = oracles.effective_neighbors(len(Z), n_neighbors)
-    feature_map = NeighborhoodMap(Z, r)
-    assert members(feature_map, X) == oracles.neighborhood_members(X, Z, r)
-    np.testing.assert_allclose(feature_map.edge_weights, oracles.edge_weights(Z, r), rtol=1e-9)
 
 
 def test_ties_are_relative():
@@ -273,14 +222,6 @@ def test_units_precision_and_the_order_of_rows_do_not_matter(d):
             np.testing.assert_allclose(other.columns(rows).toarray(), columns.toarray()[numbers], rtol=1e-8)
     shuffled = NeighborhoodMap(Z[marks], r).columns(X).toarray()
     np.testing.assert_allclose(shuffled, NeighborhoodMap(Z, r).columns(X).toarray()[:, marks], rtol=1e-8)
-
-
-def test_a_row_does_not_depend_on_the_others():
-    X = lattice(3)
-    feature_map = NeighborhoodMap(X, 7)
-    whole = feature_map.columns(X).toarray()
-    for i in (0, 17, 59):
-        assert np.array_equal(feature_map.columns(X[i : i + 1]).toarray()[0], whole[i])
 
 
 def test_theorem_1(case):
@@ -340,18 +281,6 @@ def test_the_embedding_is_that_of_the_dense_cut(name, order):
     np.testing.assert_allclose(trivial, embedding[:, 0], atol=1e-6)
 
 
-def test_labels_come_from_unit_rows():
-    """k-means of rows of length 1: the labels are those of the nearest mean."""
-    X = SPREAD["moons"]
-    model = fitted(X, 3)
-    rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
-    means = np.array([rows[model.labels_ == c].mean(axis=0) for c in range(3)])
-    gaps = np.array([[sum((row - mean) ** 2) for mean in means] for row in rows])
-    assert np.array_equal(gaps.argmin(axis=1), model.labels_)
-    best = oracles.partition(rows, 3)
-    assert same_partition(best, model.labels_)
-
-
 def test_nine_groups_in_three_clusters():
     """Three far triples of far groups: 7 neighbours leave nine components."""
     centres = [[a + b, a + b] for a in (0, 1e4, 2.5e4) for b in (0, 100, 220)]
@@ -363,18 +292,6 @@ def test_nine_groups_in_three_clusters():
     model = fitted(X, 3)
     assert model.n_neighbors_ == r
     assert same_partition(group // 3, model.labels_)
-
-
-def test_groups_stay_whole():
-    centres = [[100.0 * a, 130.0 * b] for a in range(3) for b in range(3)]
-    X, group = far_groups(centres, 14)
-    model = fitted(X, 3)
-    assert model.n_neighbors_ == oracles.doubled_neighbors(X, oracles.distinct_landmarks(X), 3)
-    assert all(len(set(model.labels_[group == g].tolist())) == 1 for g in range(9))
-    assert set(model.labels_.tolist()) == {0, 1, 2}
-    nine = fitted(X, 9)
-    assert nine.n_neighbors_ == 7
-    assert same_partition(group, nine.labels_)
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 3, 10])
@@ -405,7 +322,7 @@ def test_one_cluster():
         assert np.array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.parametrize("p", [2, 3, 4, 5, 7])
+@pytest.mark.parametrize("p", [2, 5])
 def test_more_clusters_than_landmarks(p):
     X = np.repeat(normal(p, 2), 9, axis=0)
     with pytest.warns(FewerClustersWarning):
@@ -455,14 +372,6 @@ def test_new_rows(order):
     clear = gaps[:, 1] - gaps[:, 0] > 1e-2
     assert clear.sum() > 30
     assert np.array_equal(model.predict(new)[clear], nearest[clear])
-
-
-def test_new_rows_of_components_join_the_nearest_one():
-    X, group = far_groups([[0.0, 0], [100, 0], [0, 120]], 20)
-    model = fitted(X, 3)
-    rows, of_rows = far_groups([[0.0, 0], [100, 0], [0, 120]], 15, seed=1)
-    names = [model.labels_[group == g][0] for g in range(3)]
-    assert model.predict(rows).tolist() == [names[g] for g in of_rows]
 
 
 def test_shuffled_integers_keep_their_labels():

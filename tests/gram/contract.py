@@ -71,18 +71,13 @@ class GramContract(ABC):
         assert gram.noise >= np.finfo(gram.dtype).eps
         assert self.dense().min() >= 0 or not gram.nonnegative
 
-    @pytest.mark.parametrize("b", [1, 5, 17])
+    @pytest.mark.parametrize("b", [1, 17])
     def test_products_are_those_of_the_dense_form(self, b):
         (gram, _), K = self.create(), self.dense()
         V = vectors(len(K), b)
         assert self.off(gram.matmat(V), K, V) < self.tolerance
         assert self.off(gram.matmat(np.asfortranarray(V)), K, V) < self.tolerance
         assert np.array_equal(to_host(gram.matmat(V)), to_host(gram.matmat(V)))
-
-    def test_symmetric_up_to_rounding(self):
-        gram, _ = self.create()
-        K = to_host(gram.matmat(np.eye(gram.n)))
-        assert np.abs(K - K.T).max() <= self.tolerance * np.abs(K).max()
 
     def test_diagonal(self):
         (gram, _), K = self.create(), self.dense()

@@ -73,17 +73,6 @@ def test_odd_sizes(n, operator):
     assert relative(build(kernel, X, 2).matmat(V) - K @ V, np.abs(K) @ np.abs(V)) < tolerance
 
 
-def test_bits_do_not_depend_on_threads(operator):
-    build, _ = operator
-    kernel, X = make_kernel("rbf", gamma=0.7), rows()
-    V = np.random.default_rng(2).normal(size=(N, 5))
-    products = [build(kernel, X, n_jobs).matmat(V) for n_jobs in (1, 2, 3, 7)]
-    for product in products[1:]:
-        assert np.array_equal(products[0], product)
-    crosses = [OPERATORS["tiled float32"][0](kernel, X, n_jobs).cross(rows(600, seed=4)).matmat(V) for n_jobs in (1, 4)]
-    assert np.array_equal(*crosses)
-
-
 @pytest.mark.parametrize("name", ["linear", "cosine", "rbf"])
 @pytest.mark.parametrize("how", ["dense", "tiled"])
 def test_sparse_rows(name, how):

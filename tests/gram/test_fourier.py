@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram import fourier
-from biclique.gram.fourier import FourierGram, Grid, density, far_apart
+from biclique.gram.fourier import FourierGram, Grid, far_apart
 from biclique.kernels import RBF
 from tests.gram.contract import GramContract
 
@@ -72,13 +72,6 @@ def test_the_docstrings_formula(tolerance):
     assert total == pytest.approx(RBF(gamma).block(x, y)[0, 0], abs=20 * tolerance)
 
 
-def test_the_spectral_density_is_that_of_the_kernel():
-    z, step = np.linspace(-12, 12, 4001), 24 / 4000
-    for omega in (0.0, 0.7, 2.0):
-        integral = (np.exp(-0.8 * z**2) * np.cos(omega * z)).sum() * step
-        assert density(0.8, 1, np.array(omega**2)) == pytest.approx(integral, rel=1e-9)
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_groups_are_what_the_reach_connects(d):
     X = np.random.default_rng(d).uniform(0, 40 if d > 1 else 400, size=(150, d))
@@ -93,13 +86,6 @@ def test_groups_are_what_the_reach_connects(d):
     assert len(groups) > 1
 
 
-def test_bits_do_not_depend_on_threads():
-    X, V = spread_rows(2), vectors(426, 7)
-    first = FourierGram(RBF(0.7), X, n_jobs=1).matmat(V)
-    for n_jobs in (2, 3, 7):
-        np.testing.assert_array_equal(FourierGram(RBF(0.7), X, n_jobs=n_jobs).matmat(V), first)
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_new_rows_go_through_the_grid(monkeypatch, d):
     monkeypatch.setattr(fourier, "DIRECT_PAIRS", 10)
@@ -112,36 +98,24 @@ def test_new_rows_go_through_the_grid(monkeypatch, d):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("order", [2, 2.1])
-def test_new_rows_that_hardly_any_training_row_sees(monkeypatch, order):
-    """A grid's error is that of the crowded places: rows far outside are computed pair by pair."""
+def test_new_rows_that_hardly_any_training_row_sees(monkeypatch):
+    """A grid's error is that of the crowded places: rows far outside are computed by pairs, whatever the weights."""
     monkeypatch.setattr(fourier, "DIRECT_PAIRS", 10)
     X = make_blobs(3000, centers=3, random_state=1)[0]
     new = np.random.default_rng(0).uniform(X.min(axis=0) - 4, X.max(axis=0) + 4, size=(2000, 2))
-    kernel, V = RBF(1.5), vectors(3000, 2)
-    exact, found = kernel.block(new, X) @ np.abs(V), FourierGram(kernel, X).cross(new).matmat(np.abs(V))
-    assert (np.abs(found - exact) <= 1e-3 * exact).all()
+    weights, gram = np.random.default_rng(2).uniform(1e-6, 2e-6, 3000), FourierGram(RBF(1.5), X)
+    for given in (np.ones(3000), weights):
+        gram.weigh(given)
+        exact = RBF(1.5).block(new, X) @ given[:, None]
+        assert (np.abs(gram.cross(new).matmat(given[:, None]) - exact) <= 1e-3 * exact).all()
     tiled, fast = (
         BicliqueSpectralClustering(
-            3, affinity="rbf", gram=gram, gamma=1.5, order=order, precision="float64", random_state=0
+            3, affinity="rbf", gram=gram, gamma=1.5, order=2, precision="float64", random_state=0
         ).fit(X)
         for gram in ("tiled", "fourier")
     )
     np.testing.assert_allclose(fast.transform(new), tiled.transform(new), atol=1e-6)
     assert adjusted_rand_score(tiled.predict(new), fast.predict(new)) > 0.99
-
-
-def test_faint_new_rows_of_weighted_training_rows(monkeypatch):
-    """Weights of a millionth: degrees are weighted too, and a new row is as faint as with weights of one."""
-    monkeypatch.setattr(fourier, "DIRECT_PAIRS", 10)
-    X = make_blobs(3000, centers=3, random_state=1)[0]
-    weights = np.random.default_rng(2).uniform(1e-6, 2e-6, 3000)
-    new = np.random.default_rng(0).uniform(X.min(axis=0) - 4, X.max(axis=0) + 4, size=(2000, 2))
-    gram = FourierGram(RBF(1.5), X)
-    gram.weigh(weights)
-    V = weights[:, None]
-    exact = RBF(1.5).block(new, X) @ V
-    assert (np.abs(gram.cross(new).matmat(V) - exact) <= 1e-3 * exact).all()
 
 
 def test_many_boxes_of_few_rows():
@@ -158,13 +132,6 @@ def test_many_boxes_of_few_rows():
     np.testing.assert_allclose(fourier_cross, gram.held.cross(new).matmat(V), atol=1e-4)
 
 
-def test_float64_where_float32_would_show():
-    X = np.concatenate([np.random.default_rng(0).normal(size=(6000, 2)) * 0.01, [[4.0, 4.0]]])
-    gram = FourierGram(RBF(1.0), X)  # degrees from 1 to 6,000
-    assert gram.dtype == np.float64
-    assert gram.error.product <= fourier.TARGET
-
-
 def test_heavy_rows_ask_for_more_digits():
     """The error of a product is that of its largest terms: one row of weight 10⁴ beside rows of weight 1."""
     X = np.concatenate([make_blobs(1500, 1, centers=4, random_state=0)[0], [[30.0]]])
@@ -177,16 +144,6 @@ def test_heavy_rows_ask_for_more_digits():
     weights[-1] = 1e13
     with pytest.raises(ParameterError, match=r"above the 1e-05 that it promises: use gram='tiled' \(exact\)"):
         BicliqueSpectralClustering(4, affinity="rbf", gram="fourier", order=2, gamma=0.02).fit(X, sample_weight=weights)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("n", [4000, 20000])
-def test_groups_of_very_unequal_size(n):
-    random = np.random.default_rng(0)
-    sizes = [n - n // 10, n // 10 - n // 50, n // 50]
-    X = np.concatenate([random.normal(size=(s, 2)) + c for s, c in zip(sizes, ((0, 0), (6, 6), (6, -6)), strict=True)])
-    model = BicliqueSpectralClustering(3, affinity="rbf", gram="fourier", row_normalize=True, random_state=0).fit(X)
-    assert adjusted_rand_score(np.repeat([0, 1, 2], sizes), model.labels_) > 0.999
 
 
 def test_sparse_rows_are_rows():
@@ -220,12 +177,6 @@ def test_rows_that_spread_too_far_are_refused():
         FourierGram(RBF(1e7), np.linspace(0, 1, 3000)[:, None] * [1, 1])
 
 
-def test_an_error_above_the_promise_is_refused(monkeypatch):
-    monkeypatch.setattr(fourier, "TARGET", 1e-30)
-    with pytest.raises(ParameterError, match=r"above the 1e-30 that it promises: use gram='tiled' \(exact\)"):
-        FourierGram(RBF(0.7), spread_rows(2))
-
-
 @pytest.mark.parametrize(
     ("affinity", "d", "message"),
     [
@@ -250,7 +201,7 @@ def test_without_finufft_the_extra_is_named(monkeypatch):
 def test_fits_are_those_of_exact_tiles(data):
     random = np.random.default_rng(0)
     if data == "blobs":
-        X, k = make_blobs(3000, n_features=3, centers=4, random_state=3)[0], 4
+        X, k = make_blobs(1200, n_features=3, centers=4, random_state=3)[0], 4
     elif data == "moons":
         X, k = make_moons(2000, noise=0.06, random_state=0)[0], 2
     else:
@@ -270,10 +221,10 @@ def test_fits_are_those_of_exact_tiles(data):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("size", [1, 2, 8, 32])
+@pytest.mark.parametrize("size", [1, 32])
 def test_planted_groups_are_found(size):
     random = np.random.default_rng(size)
-    X = np.concatenate([random.normal(size=(4000, 2)) * 0.5 + c for c in ((0, 0), (4, 0), (0, 4))])
+    X = np.concatenate([random.normal(size=(1500, 2)) * 0.5 + c for c in ((0, 0), (4, 0), (0, 4))])
     X = np.concatenate([X, random.normal(size=(size, 2)) * 0.05 + 30])
     values = [
         BicliqueSpectralEmbedding(4, affinity="rbf", gram=gram, gamma=0.5, order=2, random_state=1).fit(X).eigenvalues_

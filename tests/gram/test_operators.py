@@ -19,7 +19,7 @@ from biclique.gram.tiled import TiledGram, tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph
 from biclique.hypergraph.expansions import ExpansionGram
-from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
+from biclique.kernels import RBF, Cosine, Polynomial
 from biclique.kernels.named import DirectRBF
 from biclique.multiway import SymmetricGram, symmetric_gram
 from tests import oracles
@@ -106,20 +106,8 @@ class TestTiledFloat32(OfRows):
         return TiledGram(self.kernel, rows, dtype=np.float32, n_jobs=n_jobs)
 
 
-class TestTiledLaplacian(TestTiled):
-    kernel = Laplacian(0.7)
-
-
 class TestTiledDirect(TestTiled):
     kernel = DirectRBF(0.7)
-
-
-class TestTiledPolynomial(TestTiled):
-    kernel = Polynomial(0.7, 1.0, 3)
-
-
-class TestTiledLinear(TestTiled):
-    kernel = Linear()
 
 
 class TestTiledSparseRows(TestTiled):
@@ -200,10 +188,6 @@ class TestTorch(OfRows):
 
     def of(self, rows, n_jobs=None):  # noqa: ARG002
         return TorchGram(self.kernel, rows, device="cpu")
-
-
-class TestTorchLaplacian(TestTorch):
-    kernel = Laplacian(0.7)
 
 
 class TestSymmetricModelling(OfRows):

@@ -29,10 +29,9 @@ def matrix_of(cut):
 
 
 @pytest.mark.parametrize("m", [2, 4, 6])
-@pytest.mark.parametrize("n", [3, 5, 6])
-def test_contraction_of_the_tensor_is_the_closed_form(m, n):
-    K = symmetric_matrix(n)
-    np.testing.assert_allclose(contracted(gram_tensor(K, m)) / n ** (m - 2), contracted_gram(K, m))
+def test_contraction_of_the_tensor_is_the_closed_form(m):
+    K = symmetric_matrix(5)
+    np.testing.assert_allclose(contracted(gram_tensor(K, m)) / 5 ** (m - 2), contracted_gram(K, m))
 
 
 @pytest.mark.parametrize("m", [2, 4, 6])
@@ -69,14 +68,6 @@ def test_infinite_order_is_modularity(kernel_matrix):
     cut = cut_of(kernel_matrix, np.inf)
     values = np.linalg.eigvalsh(matrix_of(cut))[::-1]
     np.testing.assert_allclose(values[:5] * cut.mean_degree, modularity(kernel_matrix)[0][:5], rtol=1e-8, atol=1e-8)
-
-
-def test_the_trivial_vector_is_in_the_kernel_of_b():
-    K = np.abs(symmetric_matrix(40))
-    weights = np.random.default_rng(1).integers(1, 4, 40).astype(float)
-    cut = cut_of(K, 5, weights)
-    assert np.linalg.norm(cut.trivial) == pytest.approx(1)
-    assert np.linalg.norm(cut.matmat(cut.trivial[:, None])) < 1e-12
 
 
 @pytest.mark.parametrize("order", [2, 3.3, np.inf])

@@ -3,7 +3,7 @@ import pytest
 
 from biclique.gram.dense import DenseGram
 from biclique.gram.tiled import TiledGram
-from biclique.kernels import RBF, Linear
+from biclique.kernels import RBF
 from biclique.multiway import k_way_normalized_cut, weighted_kernel_kmeans_objective
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
@@ -64,7 +64,7 @@ def test_given_weights_are_plain_weighted_kernel_kmeans():
 
 
 @pytest.mark.parametrize("order", [2, 4])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_indefinite_k_is_shifted_and_never_rises(order, seed):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(60, 60))
@@ -142,11 +142,3 @@ def test_starts_have_no_empty_part():
         assert set(labels) == set(range(6))
     duplicates = np.ones((6, 6))
     assert set(plus_plus_start(problem_of(duplicates), 3, 0)) == {0, 1, 2}
-
-
-def test_linear_kernel_is_kmeans():
-    # Equal weights and the linear kernel: ordinary k-means.
-    rows = RNG.normal(size=(60, 2)) + 5
-    gram = DenseGram.from_kernel(Linear(), rows)
-    result = kernel_kmeans(KernelKMeansProblem(NormalizedCut(gram, 2), np.ones(60)), random_start(60, 3, 0), 3)
-    assert np.array_equal(np.argmin(to_means(rows, result.labels, np.ones(60)), axis=1), result.labels)

@@ -37,7 +37,7 @@ class Known:
         return self._reflect(np.eye(len(self.values))[:, [i]])[:, 0]
 
 
-N = 2000
+N = 1000
 SPECTRA = {
     "gap": np.concatenate([[0.99, 0.95, 0.9, 0.8], np.linspace(0.3, 0, N - 4)]),
     "no gap": np.linspace(1, 0, N) ** 4,
@@ -239,7 +239,7 @@ def both_ways(request, monkeypatch):
 
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("name", SPECTRA)
-@pytest.mark.parametrize("k", [0, 1, 3, 50])
+@pytest.mark.parametrize("k", [0, 3, 50])
 def test_small_problems_are_solved_exactly(name, k):
     operator = Known(SPECTRA[name][:: N // 50])
     found = dense_eigenpairs(operator, k)

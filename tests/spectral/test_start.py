@@ -100,8 +100,8 @@ def solved_from_blobs(X, weights, seed=0, few_rows=500, k=4):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("group", [1, 2, 8, 32])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("group", [1, 8])
+@pytest.mark.parametrize("seed", range(2))
 def test_a_group_that_the_few_rows_do_not_contain_is_found(group, seed):
     X = planted(group, seed)
     pairs, passes = solved_from_blobs(X, np.ones(len(X)), seed)
@@ -111,7 +111,7 @@ def test_a_group_that_the_few_rows_do_not_contain_is_found(group, seed):
     assert passes <= usual + 1
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_group_is_found_by_random_columns_alone(seed, monkeypatch):
     """Should rows be seen by the few and a leading eigenvector be missing all the same."""
     monkeypatch.setattr(start, "_unseen", lambda *_: np.empty(0, dtype=int))
