@@ -25,7 +25,6 @@ back toward its middle, and a quarter of the rows are not placed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -165,7 +164,7 @@ class Mixture:
     deviation: FloatArray  # (lines,)
     shares: FloatArray  # (lines, 2)
 
-    def of(self, some: Any) -> Mixture:
+    def of(self, some: IntArray | int) -> Mixture:
         """Of some of the lines."""
         return Mixture(self.means[some], self.deviation[some], self.shares[some])
 
