@@ -243,7 +243,7 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
 
 def _open(options: ClusterOptions, path: str, form: TextForm) -> OpenedTable:
     named = [*options.id, *([] if options.label is None else [options.label])]
-    return open_table(path, form, texts=possible_names(named), append=options.append, dask=options.dask is not None)
+    return open_table(path, form, texts=possible_names(named), append=options.append, lazily=options.dask is not None)
 
 
 def _preparer(options: ClusterOptions, names: Sequence[str], label: str | None) -> TablePreparer:

@@ -16,7 +16,7 @@ from biclique.cli.opened_tables import OpenedTable
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, printable, warn_user
 from biclique.tables.atomic_files import files, write_text
 from biclique.tables.frames import pandas
-from biclique.tables.parts import stamp
+from biclique.tables.parts import of_parts, stamp
 from biclique.tables.writing import ENDINGS, ending_of, label_columns, write_labels
 
 RUN_FILE = "_biclique.json"
@@ -101,7 +101,7 @@ def write_parts(paths: Sequence[str], found: Any, table: OpenedTable, ids: Seque
         labels = found.iloc[start : start + length]
         own.append(None if Path(path).exists() else (path, list(ids), labels, start))
         start += length
-    table.on_parts(_write_part, own)
+    of_parts(_write_part, table.frame, own)
     files.placed = Path(paths[0]).parent
 
 

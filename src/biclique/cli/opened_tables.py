@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from biclique._typing import Array, FloatArray, IntArray
 from biclique.datasets.paper import SHIPPED, load_shipped
-from biclique.exceptions import BicliqueError, TableError, optional, printable
+from biclique.exceptions import BicliqueError, TableError, printable
 from biclique.runtime.memory import free_memory
-from biclique.tables.frames import as_frame, pandas
-from biclique.tables.parts import check_unchanged
+from biclique.tables.frames import as_frame, dask, pandas
+from biclique.tables.parts import check_unchanged, of_parts
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import COPIES, find_format, open_lazily, read_frame, size_of
 from biclique.tables.text_form import TextForm
@@ -29,8 +29,6 @@ from biclique.tables.text_form import TextForm
 INPUT = "standard input"
 BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
 """The first bytes of tables that are not text, with the endings of their names."""
-DASK = "a table larger than the memory and --dask need Dask: pip install '.[dask]' in a clone of biclique"
-"""The sentence about packages that are not installed."""
 SHOWN_ROWS = 20_000
 """Rows of a table larger than memory that show what sets clusters apart, and that a report is made of."""
 
@@ -66,7 +64,7 @@ class OpenedTable:
         if not self.streamed:
             return preparer.fit_rows(self.frame)
         preparer.fit(self.frame)
-        kept = self.on_parts(_kept, [(preparer,)] * self.frame.npartitions)
+        kept = of_parts(preparer.kept, self.frame)
         self.lengths = [len(part) for part in kept]
         X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
         return X, np.concatenate(kept)
@@ -87,21 +85,10 @@ class OpenedTable:
             return self.frame[prepared.kept], np.asarray(prepared.X), np.arange(n)
         numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
         places, ends = np.flatnonzero(prepared.kept)[numbers], np.cumsum(self.lengths)
-        of_parts = np.split(places, np.searchsorted(places, ends[:-1]))
-        own = [(part - end + length,) for part, end, length in zip(of_parts, ends, self.lengths, strict=True)]
-        frame = pandas().concat(self.on_parts(lambda part, rows: part.iloc[rows], own), ignore_index=True)
+        places_of = np.split(places, np.searchsorted(places, ends[:-1]))
+        own = [(part - end + length,) for part, end, length in zip(places_of, ends, self.lengths, strict=True)]
+        frame = pandas().concat(of_parts(lambda part, rows: part.iloc[rows], self.frame, own), ignore_index=True)
         return frame, prepared.preparer.transform_rows(frame)[0], numbers
-
-    def on_parts(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Sequence[Any]:
-        """``function(part, *arguments)`` of every partition, by the worker that reads it; none for None."""
-        dask = optional("dask", DASK)
-        parts = zip(self.frame.to_delayed(), arguments, strict=True)
-        return tuple(dask.compute(*(dask.delayed(function)(part, *own) for part, own in parts if own is not None)))
-
-
-def _kept(part: Any, preparer: TablePreparer) -> NDArray[np.bool_]:
-    """Without a look at the cells if no row is left out."""
-    return preparer.kept(part) if preparer.missing == "drop" else np.ones(len(part), dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -118,9 +105,9 @@ class Prepared:
 
 
 def open_table(
-    path: str, form: TextForm, *, texts: Collection[str] = (), append: bool = False, dask: bool = False
+    path: str, form: TextForm, *, texts: Collection[str] = (), append: bool = False, lazily: bool = False
 ) -> OpenedTable:
-    """The table of a file, of a data set of scikit-learn, or with ``dask`` of all files of a pattern.
+    """The table of a file, of a data set of scikit-learn, or with ``lazily`` of all files of a pattern.
 
     texts: columns whose fields stay as they are written, such as ids.
     append: every field of a text file is needed as it is written, too.
@@ -128,11 +115,12 @@ def open_table(
     if is_shipped(path):
         frame = _shipped(path.replace("-", "_"))
         return OpenedTable(frame, frame)
-    if not dask and not Path(path).suffix and not Path(path).exists():
+    if not lazily and not Path(path).suffix and not Path(path).exists():
         raise TableError(f"{path}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}.")
-    paths = _files(path) if dask else [path]
+    paths = _files(path) if lazily else [path]
     kind = find_format(paths[0])
-    lazily = dask or (kind is not None and kind.open is not None and COPIES * size_of(path) > free_memory())
+    if kind is not None and kind.open is not None and not lazily:
+        lazily = COPIES * size_of(path) > free_memory()
     read = partial(open_lazily if lazily else read_frame, form=form)
     parts = [read(one, texts=texts) for one in paths]
     for one, part in zip(paths, parts, strict=True):
@@ -140,7 +128,7 @@ def open_table(
             raise TableError(f"{printable(one)}: has other columns than {printable(paths[0])}; take them apart.")
     frame = as_written = parts[0]
     if len(parts) > 1:
-        frame = as_written = optional("dask.dataframe", DASK).concat(parts)
+        frame = as_written = dask("dask.dataframe").concat(parts)
         frame.attrs = parts[0].attrs
     elif append and kind is not None and kind.is_text:
         as_written = read(paths[0], texts=list(frame.columns))

@@ -15,8 +15,8 @@ import shlex
 import sys
 import warnings
 from argparse import SUPPRESS
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from inspect import signature
@@ -54,26 +54,18 @@ No header, the edge in the first column and the vertex in the second:
 """Headings of the help, in their order, with what stands below them."""
 
 
-def number_or_word(text: str) -> float | str:
-    """``2.5``, or a word such as ``auto``, which the estimator checks."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def whole_or_word(text: str) -> int | str:
-    """``12``, or a word such as ``select``, which the estimator checks."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
+def number_or_word(text: str) -> int | float | str:
+    """``12``, ``2.5``, or a word such as ``auto``, which the estimator checks."""
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    return text
 
 
 READ: dict[str, dict[str, Any]] = {
     "bool": {"action": "store_true"},
     "int": {"type": int, "metavar": "N"},
-    "int | str": {"type": whole_or_word, "metavar": "N"},
+    "int | str": {"type": number_or_word, "metavar": "N"},
     "float": {"type": float},
     "float | str": {"type": number_or_word},
 }
@@ -257,20 +249,25 @@ class Command:
         if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
             raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
         to_stdout = getattr(options, "output", None) == STDOUT  # which then takes labels alone
-        try:
-            with redirect_stdout(sys.stderr if to_stdout else sys.stdout), caught_warnings(options) as warned:
-                _check(options)
-                self._print(options, self.run(options, warned), warned)
-        except BicliqueError as error:
-            error.args = (options.in_words(str(error)),)
-            raise
+        with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
 
-    def _print(self, options: Options, facts: Facts, warned: Warned) -> None:
-        if options.json:
-            block(json.dumps(facts, indent=2, allow_nan=False))
-        elif not options.quiet:
-            print_lines([f"biclique: warning: {text}" for text in facts.get("warnings", warned())], sys.stderr)
-            print_lines(self.lines(facts))
+            def warned() -> list[str]:
+                ours = [str(one.message) for one in caught if issubclass(one.category, BicliqueWarning)]
+                return list(dict.fromkeys(map(options.in_words, ours)))
+
+            try:
+                with redirect_stdout(sys.stderr if to_stdout else sys.stdout):
+                    _check(options)
+                    facts = self.run(options, warned)
+                    if options.json:
+                        block(json.dumps(facts, indent=2, allow_nan=False))
+                    elif not options.quiet:
+                        texts = facts.get("warnings", warned())
+                        print_lines([f"biclique: warning: {text}" for text in texts], sys.stderr)
+                        print_lines(self.lines(facts))
+            except BicliqueError as error:
+                error.args = (options.in_words(str(error)),)
+                raise
 
 
 def _check(options: Options) -> None:
@@ -278,15 +275,3 @@ def _check(options: Options) -> None:
         options.check()
     except DataError as error:  # a wrong name of an output is a wrong option
         raise ParameterError(str(error)) from error
-
-
-@contextmanager
-def caught_warnings(options: Options) -> Iterator[Warned]:
-    """Our warnings as texts, each once; those of others are nobody's business."""
-    with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
-        yield lambda: _texts(options, caught)
-
-
-def _texts(options: Options, caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    ours = [str(one.message) for one in caught if issubclass(one.category, BicliqueWarning)]
-    return list(dict.fromkeys(map(options.in_words, ours)))

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from biclique.cli.opened_tables import DASK
-from biclique.exceptions import DataError, optional, printable
+from biclique.exceptions import DataError, printable
 from biclique.runtime.threads import count_threads
+from biclique.tables.frames import dask
 
 CONNECT_SECONDS = 30
 """Seconds after which a scheduler, or its workers, count as absent."""
@@ -22,7 +22,7 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
     if where is None:
         yield
         return
-    distributed = optional("distributed", DASK)
+    distributed = dask("distributed")
     with ExitStack() as stack:
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable()  # Dask and its event loop write lines of their own about workers that come, go or are lost

@@ -15,14 +15,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from biclique.exceptions import TableError, optional, printable
+from biclique.exceptions import TableError, printable
 from biclique.runtime.memory import require_memory
-from biclique.tables.frames import as_frame
+from biclique.tables.frames import as_frame, dask
 from biclique.tables.parts import Parts
 from biclique.tables.text_form import TextForm
 
-ZARR = "Zarr is read with zarr and Dask: pip install '.[dask]' in a clone of biclique"
-"""The sentence about packages that are not installed."""
 ARRAY_BLOCK = 2**26
 """Bytes of an array that are read at once."""
 METADATA = ("zarr.json", ".zarray")
@@ -140,7 +138,7 @@ def array_in(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] 
 
 def open_zarr(path: Path) -> Any:
     """The array of a folder, which is not read yet."""
-    zarr = optional("zarr", ZARR)
+    zarr = dask("zarr")
     name = printable(path)
     described = [path / file for file in METADATA if (path / file).is_file()]
     if not described:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError, optional
 from biclique.tables.text_form import PLAIN, Kind, TextForm, is_missing, meaning_of
 
+DASK = "tables larger than memory, Dask collections and Zarr need Dask: pip install '.[dask]' in a clone of biclique"
 INSTALL = "tables are read with pandas and pyarrow: pip install '.[tables]' in a clone of biclique"
-"""The sentence about packages that are not installed."""
+"""The sentences about packages that are not installed."""
 KINDS: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "M": "date"}
 """What a column holds, by the kind of its dtype; everything else is text."""
 INFERRED: dict[str, Kind] = {
@@ -35,6 +36,11 @@ def pandas() -> Any:
 def pyarrow(module: str = "pyarrow") -> Any:
     """The package pyarrow, or a module of it."""
     return optional(module, INSTALL)
+
+
+def dask(module: str = "dask") -> Any:
+    """The package Dask, or a module of what comes with it."""
+    return optional(module, DASK)
 
 
 def as_frame(X: Any, name: str = "X") -> Any:
@@ -99,25 +105,23 @@ def normal(series: Any) -> Any:
     if found != "text":
         return series.where(series.notna(), None).astype(DTYPES[found])
     texts = series if inferred == "string" else series.map(str, na_action="ignore")
-    return _as_meant(texts, lambda fields: ("text", fields))
+    return settled(texts, None)
 
 
-def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> Any:
+def settled(series: Any, form: TextForm | None = PLAIN, *, numbers: bool = False) -> Any:
     """A column of texts as what all of them mean: booleans, dates, amounts such as $1,200, or texts.
 
-    With ``numbers`` also as numbers. Fields that stand for a missing value become one.
+    With ``numbers`` also as numbers, without a form as texts. Fields that stand for a missing value become one.
     """
     if kind_of(series) != "text":
         return series
-    return _as_meant(series, lambda fields: meaning_of(fields, form, numbers))
-
-
-def _as_meant(series: Any, meaning: Callable[[list[str]], tuple[Kind, Sequence[Any]]]) -> Any:
-    """A column of texts by the meaning of its different fields; those that stand for a missing value are gaps."""
     codes, found = pandas().factorize(series.astype(object))
     fields = [str(field) for field in found]
     present = [field for field in fields if not is_missing(field)]
-    kind, values = meaning(present)
+    kind: Kind = "text"
+    values: Sequence[Any] = present
+    if form is not None:
+        kind, values = meaning_of(present, form, numbers)
     known = dict(zip(present, values, strict=True))
     table = np.array([*map(known.get, fields), None], dtype=object if kind == "boolean" else DTYPES[kind])
     return pandas().Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])

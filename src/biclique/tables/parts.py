@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
-from biclique.tables.frames import with_texts
+from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, printable
+from biclique.tables.frames import dask, with_texts
 
-DASK = "tables larger than memory are read with Dask: pip install '.[dask]' in a clone of biclique"
-"""The sentence about packages that are not installed."""
 FEWER = "leave out columns, or take fewer rows."
 """The way out of a table that does not fit the memory."""
 
@@ -52,7 +50,7 @@ class Parts:
     def as_dask(self, path: str | os.PathLike[str], what: str, texts: Collection[str]) -> Any:
         """A Dask frame; columns in ``texts`` are texts. ``what`` is the kind of file."""
         stamped = [(stamp(place[0]), place) for place in self.places]
-        frame = optional("dask.dataframe", DASK).from_map(
+        frame = dask("dask.dataframe").from_map(
             _read_unchanged,
             stamped,
             read=self.read,
@@ -88,3 +86,13 @@ def _read_unchanged(
         frame = read(*place)
         frame.attrs.setdefault("name", printable(path))
         return with_texts(frame, texts)
+
+
+def of_parts(
+    function: Callable[..., Any], frame: Any, arguments: Sequence[tuple[Any, ...] | None] | None = None
+) -> Sequence[Any]:
+    """``function(part, *arguments)`` of every partition, by the worker that reads it; none for None."""
+    parts = frame.to_delayed()
+    given = [()] * len(parts) if arguments is None else arguments
+    own = [dask().delayed(function)(part, *more) for part, more in zip(parts, given, strict=True) if more is not None]
+    return tuple(dask().compute(*own))

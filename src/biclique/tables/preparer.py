@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -16,12 +16,12 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from biclique._typing import FloatArray
-from biclique.exceptions import DataError, ParameterError, TableError, optional
+from biclique.exceptions import DataError, ParameterError, TableError
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
-from biclique.tables.frames import as_frame, kind_of, pandas, settled
-from biclique.tables.preparer_sums import Sums
+from biclique.tables.frames import as_frame, dask, kind_of, pandas, settled
+from biclique.tables.parts import of_parts
 from biclique.tables.used_columns import (
     first_gap,
     is_auto,
@@ -54,8 +54,6 @@ FILLED = {"mean": "mean", "median": "median", "indicator": "mean"}
 """What missing numbers are replaced by, by the value of ``missing``."""
 SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 """scikit-learn's scalers, by the value of ``scale``."""
-DASK = "Dask frames need Dask: pip install '.[dask]' in a clone of biclique"
-"""The sentence about packages that are not installed."""
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):
@@ -210,7 +208,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Which rows ``transform`` keeps: with missing="drop" those whose values are all there and finite."""
         check_is_fitted(self)
         if is_dask(X):
-            return np.concatenate(computed(self.kept, as_partitions(X)))
+            return np.concatenate(of_parts(self.kept, as_partitions(X)))
+        if self.missing != "drop":
+            return np.ones(len(X), dtype=bool)
         return self._cells(as_frame(X))[2]
 
     def in_place(self, labels: ArrayLike, kept: NDArray[np.bool_] | None = None, fill: int = -1) -> NDArray[Any]:
@@ -325,17 +325,33 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 raise ParameterError(f"{way_out}, or read the table whole.")
         first = self._read(X.partitions[0].compute(), reset=True)
         name = name_of(self._choose(first, whole=X.npartitions == 1))
-        sums = Sums.added(computed(self._sums, X))
+        sizes, counts, means, squares, levels = zip(*of_parts(self._sums, X), strict=True)
+        n_rows, total = sum(sizes), np.sum(counts, axis=0)
+        found: list[Counter[str | None]] = [sum(of_column, Counter()) for of_column in zip(*levels, strict=True)]
+        n_values = [*total.tolist(), *(count.total() - count[None] for count in found)]
         names = [*self.number_columns_, *self.category_columns_]
-        empty = [repr(column) for column, n in zip(names, sums.n_values, strict=True) if not n]
-        if sums.n_rows and empty:
+        empty = [repr(column) for column, n in zip(names, n_values, strict=True) if not n]
+        if n_rows and empty:
             raise TableError(f"{name}: columns {', '.join(empty)} have no value: leave them out with drop=….")
-        rows = sums.two_rows(self.missing in FILLED) if sums.n_rows else np.empty((0, len(self.number_columns_)))
-        self._learn(name, rows, sums.counts < sums.n_rows, sums.levels)
+        # Two rows, mean ± deviation, have the mean and the variance of all. Of values filled in, the deviation is 0.
+        mean = (np.array(counts) * means).sum(axis=0) / np.maximum(total, 1)
+        squared = np.sum(squares, axis=0) + (counts * (means - mean) ** 2).sum(axis=0)
+        n = np.full(len(total), n_rows) if self.missing in FILLED else total
+        deviation = np.sqrt(squared / np.maximum(n, 1))
+        rows = np.array([mean - deviation, mean + deviation])[: 2 * bool(n_rows)]
+        self._learn(name, rows, total < n_rows, found)
 
-    def _sums(self, part: Any) -> Sums:
+    def _sums(self, part: Any) -> tuple[int, FloatArray, FloatArray, FloatArray, list[Counter[str | None]]]:
+        """Rows; number of values, mean and Σ (x − mean)² of every column of numbers; how often every level comes."""
         X, L, _ = self._cells(as_frame(part))
-        return Sums.of(X, L)
+        counts, means, squares = np.zeros((3, X.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for j, column in enumerate(X.T):  # one at a time: copies of all would be the most memory of a pass
+                values = column[~np.isnan(column)]
+                if len(values):
+                    counts[j], means[j] = len(values), values.mean()
+                    squares[j] = ((values - means[j]) ** 2).sum()
+        return len(X), counts, means, squares, [Counter(column.tolist()) for column in L.T]
 
     def _learn(self, name: str, X: FloatArray, gaps: NDArray[np.bool_], levels: Sequence[Counter[str | None]]) -> None:
         """Fit scikit-learn's transformers to rows, columns that have ``gaps``, and counts of levels."""
@@ -449,14 +465,7 @@ def as_partitions(X: Any) -> Any:
     """A collection of Dask as a frame; the columns of an array are called "0", "1", …"""
     if hasattr(X, "map_partitions"):
         return X
-    frames = optional("dask.dataframe", DASK)
-    return frames.from_dask_array(X.rechunk({1: -1}), columns=[str(j) for j in range(X.shape[1])])
-
-
-def computed(function: Callable[[Any], Any], X: Any) -> Sequence[Any]:
-    """The values of a function of every partition, in their order."""
-    dask = optional("dask", DASK)
-    return tuple(dask.compute(*(dask.delayed(function)(part) for part in X.to_delayed())))
+    return dask("dask.dataframe").from_dask_array(X.rechunk({1: -1}), columns=[str(j) for j in range(X.shape[1])])
 
 
 def _too_large(name: str) -> DataError:

@@ -69,7 +69,8 @@ def read_text(path: Path, form: TextForm, texts: Collection[str]) -> Any:
     head = find_head(path, data, form)
     table = split_fields(name, without_last_gaps(data, head), head, head.start)
     if not table.num_rows:
-        raise _no_rows(name, head)
+        guess = ": its only line was read as names of columns. If it is a row, say so with header=False"
+        raise TableError(f"{name}: the table has no rows{guess * head.names_by_guess}.")
     frame = typed_frame(table, form, texts)
     frame.attrs["notes"] = head.notes
     return frame
@@ -156,16 +157,6 @@ def _may_be_names(fields: list[str]) -> bool:
     if len(fields) < 3 or not all(field.isdecimal() and len(field) < 10 for field in fields):
         return False
     return list(map(int, fields)) == list(range(int(fields[0]), int(fields[0]) + len(fields)))
-
-
-def _no_rows(name: str, head: Head) -> TableError:
-    """The error about a file of names alone."""
-    if not head.names_by_guess:
-        return TableError(f"{name}: the table has no rows.")
-    return TableError(
-        f"{name}: the table has no rows: its only line was read as names of columns. If it is a row, say so "
-        "with header=False."
-    )
 
 
 # Fields
