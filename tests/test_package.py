@@ -13,6 +13,8 @@ import biclique
 def test_public_names_exist():
     for name in biclique.__all__:
         assert hasattr(biclique, name)
+    assert set(biclique.__all__) <= {*dir(biclique)}
+    assert not hasattr(biclique, "nothing")
 
 
 def test_import_brings_no_extra_packages():

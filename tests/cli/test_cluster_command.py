@@ -41,17 +41,6 @@ def test_a_data_set_by_name(cli):
     assert [text for text in ("150 rows, 4 columns", "setosa (100%)", "error 0.0467") if text not in out] == []
 
 
-def test_a_table_to_a_file(cli, iris_csv):
-    code, out, _ = cli(f"cluster iris.csv -k 3 -o labels.csv {ROLES}")
-    assert code == 0
-    assert "labels written to labels.csv" in out
-    labels = pd.read_csv("labels.csv")
-    assert list(labels.columns) == ["flower", "label"]
-    assert labels.flower.tolist() == iris_csv.flower.tolist()
-    assert set(labels.label) == {0, 1, 2}
-    assert "adjusted Rand index" in out
-
-
 def test_json(cli, iris_csv):
     code, out, err = cli("cluster iris.csv -k 3 --drop flower --label-column species --json --affinity rbf --order inf")
     result = json.loads(out)
@@ -102,16 +91,13 @@ def test_constant_columns_are_mentioned(cli):
         ("iris -k 3 --seed -1", "2 --seed must be from 0 to 2**32 − 1, got -1"),
         ("iris -k 3 --rank many", "2 --rank must be 'auto', 'all' or a whole number"),
         ("iris -k 3 --order 1", "2 --order must be at least 2, got 1"),
-        ("iris -k 3 --order many", "2 --order must be a number from 2 to infinity, or 'auto'"),
         ("iris -k 3 --gamma -1", "2 --gamma must be a number of at least 0"),
-        ("iris -k 3 --gamma wide", "2 --gamma must be one of"),
         ("iris -k 3 --gamma select", "2 --gamma must be one of"),
         ("iris -k 3 --drop zz", "3 iris: --drop names column 'zz'"),
         ("iris -k 3 -o labels.xls", "2 cannot write labels.xls: its name must end in one of"),
         ("iris -k 3 --affinity poly --degree inf", "2 --degree must be a finite number"),
         ("diabetes -k 3 --label-column target", "3 diabetes: --label-column names column 'target'"),
         ("iris -k 3 --affinity rbf --metric cosine", "2 --metric cosine is for"),
-        ("iris -k 3 --rank 0", "2 --rank must be"),
         ("iris -k 3 --rank 2", "2 --rank 2 landmarks are fewer than the 3 clusters"),
         ("iris -k 3 --gram nystroem", "2 --gram nystroem is for kernels"),
         ("iris -k 3 --device nowhere", "2 --device must be"),
@@ -137,10 +123,7 @@ def test_another_kernel_is_the_way_out_of_one_that_does_not_fit(refused):
         "cluster iris",
         "cluster iris -k 3 --affinity precomputed",
         "cluster iris -k 3 --gram sparse",
-        "cluster iris -k 3 --row-normalize true",
-        "cluster iris -k 3 --metric manhattan",
         "cluster iris -k 3 --stream",
-        "cluster iris -k 3 --affinity select",
         "paint",
         "hypergraph",
     ],
@@ -188,8 +171,10 @@ def test_missing_values(cli, iris_csv):
     assert "missing value in row 5, column 'petal width (cm)'" in err
     code, out, _ = cli(f"cluster iris.csv -k 3 {ROLES} --drop-missing -o l.csv")
     assert code == 0
-    assert "149 rows, 1 left out" in out
+    words = ("149 rows, 1 left out", "labels written to l.csv", "adjusted Rand index")
+    assert [text for text in words if text not in out] == []
     labels = pd.read_csv("l.csv")
+    assert (list(labels.columns), set(labels.label.dropna())) == (["flower", "label"], {0, 1, 2})
     assert labels.flower.tolist() == iris_csv.flower.tolist()
     assert np.flatnonzero(labels.label.isna()).tolist() == [4]
 
@@ -202,10 +187,11 @@ sys.exit(command())
 """
 
 
-@pytest.mark.parametrize("program", [["-m", "biclique"], pytest.param(["-c", IN_PARTS], marks=needs("dask"))])
-def test_ctrl_c_leaves_cleanly(tmp_path, program):
+@needs("dask")
+def test_ctrl_c_leaves_cleanly(tmp_path):
+    """Also the threads of Dask."""
     np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(300_000, 8)))
-    command = [sys.executable, *program, "cluster", "t.npy", "-k", "5", "-o", "l.csv"]
+    command = [sys.executable, "-c", IN_PARTS, "cluster", "t.npy", "-k", "5", "-o", "l.csv"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     wait_for_work(process)
     assert process.poll() is None, "the fit ended before it could be interrupted"
@@ -247,7 +233,7 @@ def test_gower_divides_by_ranges_itself(cli):
     assert found[0]["error"] < 0.15
 
 
-@pytest.mark.parametrize("gower", ["", "--metric gower", "--affinity gower"])
+@pytest.mark.parametrize("gower", ["", "--metric gower"])
 def test_levels_set_clusters_apart(cli, tmp_path, gower):
     rows = "".join(f"{i % 7 + 50 * (i % 2)},{'ab'[i % 2]}\n" for i in range(60))
     (tmp_path / "t.csv").write_text(f"age,city\n{rows}")

@@ -1,12 +1,9 @@
 import glob
 import gzip
 import io
-import json
 import sys
 import tempfile
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 ROWS = "".join(f"n{i},{i % 2 * 9 + i / 100},{i % 2 == 0},{'' if i == 5 else i / 50}\n" for i in range(60))
@@ -57,29 +54,6 @@ def test_errors_name_standard_input(send, cli, content, message):
     code, _, err = cli(f"cluster - {ARGUMENTS}")
     assert (code, message in err) == (3, True)
     assert tempfile.gettempdir() not in err
-
-
-def test_a_packed_table_is_the_table(cli, tmp_path):
-    (tmp_path / "t.csv").write_text(TEXT)
-    (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(TEXT.replace(",", "\t").encode()))
-    written = []
-    for name in ("t.csv", "t.tsv.gz"):
-        for output in ("l.csv", "l.npy"):
-            code, out, _ = cli(f"cluster {name} -o {output} --json {ARGUMENTS}")
-            result = json.loads(out)
-            assert (code, result["rows"], result["rows_left_out"], result["streamed"]) == (0, 59, 1, False)
-        written.append(Path("l.csv").read_bytes())
-        assert np.flatnonzero(np.load("l.npy") == -1).tolist() == [5]
-    assert written[0] == written[1]
-
-
-def test_rows_count_from_0(cli, tmp_path):
-    (tmp_path / "t.csv").write_text(TEXT)
-    code, out, _ = cli("cluster t.csv -k 2 --drop name --drop-missing -o l.csv")
-    assert (code, "3 columns" in out) == (0, True)
-    lines = Path("l.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in lines] == ["row", *map(str, range(60))]
-    assert lines[6] == "5,"
 
 
 def test_decimal_commas_encodings_and_a_header_of_numbers(cli, tmp_path):

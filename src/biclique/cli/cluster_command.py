@@ -23,7 +23,6 @@ from biclique.cli.options import (
     Command,
     Facts,
     Warned,
-    check_apart,
     model_option,
     option,
     work_option,
@@ -74,6 +73,7 @@ class ClusterOptions(Assigning, ColumnOptions):
         f"({', '.join(SHIPPED)})",
         metavar="TABLE",
         nargs="?",  # --drop a b TABLE takes it at first
+        reads=True,
     )
     n_clusters: int | str = option(
         "number of clusters, or select",
@@ -84,8 +84,12 @@ class ClusterOptions(Assigning, ColumnOptions):
         metavar="K",
     )
     k_max: int | None = option(f"most clusters that select tries (default: {MOST_CLUSTERS})", "--k-max", metavar="K")
-    report: str | None = option("write a page to look at and to send, such as report.html", "--report", metavar="FILE")
-    save: str | None = option("write the model to FILE, for biclique predict (model.skops)", "--save", metavar="FILE")
+    report: str | None = option(
+        "write a page to look at and to send, such as report.html", "--report", writes=check_page
+    )
+    save: str | None = option(
+        "write the model to FILE, for biclique predict (model.skops)", "--save", writes=check_target
+    )
     order: float | str | None = model_option("order of the hypergraph: 2 to inf, or auto", "--order")
     modelling: str | None = model_option("symmetric: whole orders, odd ones too", "--modelling", choices=MODELLINGS)
     gamma: float | str | None = model_option("bandwidth of a kernel: a number, auto, median, scale", "--gamma")
@@ -144,8 +148,7 @@ class ClusterOptions(Assigning, ColumnOptions):
         return self.output if self.dask is not None and self.output is not None and is_folder(self.output) else None
 
     def check(self) -> None:
-        if self.folder is None:
-            super().check()
+        super().check()
         if self.metric != METRICS[0] and self.affinity != NEIGHBORHOODS:
             raise ParameterError(
                 f"--metric {self.metric} is for --affinity neighborhoods, not {self.affinity}: leave one out."
@@ -155,11 +158,6 @@ class ClusterOptions(Assigning, ColumnOptions):
                 "--missing keep is for --metric gower and --affinity gower, and the others need every value: use "
                 "--missing drop, mean, median or indicator."
             )
-        if self.save is not None:
-            check_target(self.save)
-            check_apart("model", self.save, self.table, self.output)
-        if self.report is not None:
-            check_page(self.report, self.table, self.output, self.save)
 
     def model(self, categories: list[int]) -> BicliqueSpectralClustering:
         """The estimator; ``categories`` are the columns of codes."""
@@ -192,9 +190,9 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
             return {"output": options.output, "complete": len(parts)}
     elif options.output and len(ids) > 1:
         check_output(options.output, several=True)
-    for note in table.notes:
+    for note in table.frame.attrs.get("notes", ()):
         warn_user(note, TableWarning)
-    work = _prepare(options, path, table, ids)
+    work = _prepare(options, path, table)
     model = options.model(work.preparer.categorical_places_)
     start = time.perf_counter()
     _fit(options, model, work)
@@ -216,7 +214,7 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
             write_labels(options.output, found, beside, options.form())
     saved = None
     if options.save is not None:
-        notes = {"id": work.ids, "text": options.written}  # biclique predict needs them too
+        notes = {"id": ids, "text": options.written}  # biclique predict needs them too
         save(Pipeline([("prepare", work.preparer), ("cluster", model)]), options.save, notes=notes)
         saved = {"file": options.save, "bytes": Path(options.save).stat().st_size}
     if options.report:
@@ -251,7 +249,7 @@ def _preparer(options: ClusterOptions, names: Sequence[str], label: str | None) 
     return options.preparer(names, leave_out=leave_out, codes=options.compares_levels)
 
 
-def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[str]) -> Prepared:
+def _prepare(options: ClusterOptions, path: str, table: OpenedTable) -> Prepared:
     name = printable(options.shown_table)
     label = next(iter(options.names("label", table.names)), None)
     if is_shipped(path) and "target" in table.names:
@@ -265,7 +263,7 @@ def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[s
         raise DataError(f"{name}: {few}; a table needs at least 2 rows to be clustered: {FILL if gaps else ADD}.")
     classes = None if label is None else texts_of(table.column(label)[kept])
     weights = None if options.weight is None else weights_of(table.column(options.weight), kept, name)
-    return Prepared(table, ids, preparer, X, kept, classes, weights)
+    return Prepared(table, preparer, X, kept, classes, weights)
 
 
 def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> TableError:

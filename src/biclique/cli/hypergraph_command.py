@@ -23,7 +23,6 @@ from biclique.cli.options import (
     Json,
     Options,
     Warned,
-    check_apart,
     model_option,
     option,
     output_file,
@@ -54,7 +53,7 @@ edge_option = partial(option, group=EDGE_LIST)
 class EdgeList(Options):
     """A file of hyperedges, and what the columns of an edge list are for."""
 
-    file: str = option("HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz", metavar="FILE")
+    file: str = option("HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz", reads=True)
     edge_column: str | None = edge_option(
         "the edge that a line belongs to, such as paper", "--edge-column", metavar="NAME"
     )
@@ -104,7 +103,7 @@ class ClusterOptions(Assigning, EdgeList):
         "-o",
         "--output",
         type=output_file,
-        metavar="FILE",
+        writes=check_output,
     )
     expansion: str | None = model_option(
         "how an edge becomes pairs, or what cutting it costs", "--expansion", choices=[*EXPANSIONS, *SPLITTINGS]
@@ -115,20 +114,14 @@ class ClusterOptions(Assigning, EdgeList):
     )
     largest_component: bool = switch("cluster the largest connected component only", "--largest-component", group=MODEL)
 
-    def check(self) -> None:
-        if self.output is not None:
-            check_output(self.output, self.file)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(EdgeList):
     """Write a hypergraph in another format."""
 
-    target: str = option("file to write; its ending is its format, such as papers.json", metavar="TARGET")
-
-    def check(self) -> None:
-        check_apart("output", self.target, self.file)
-        check_target(self.target)
+    target: str = option(
+        "file to write; its ending is its format, such as papers.json", metavar="TARGET", writes=check_target
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,15 +54,10 @@ class OpenedTable:
     def names(self) -> list[str]:
         return list(self.frame.columns)
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """What may have been meant otherwise, such as a first line of numbers that could be names."""
-        return tuple(self.frame.attrs.get("notes", ()))
-
     def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
         """Fit the preparer; the rows as numbers, and which rows of the table these are."""
         if not self.streamed:
-            return preparer.fit_rows(self.frame)
+            return preparer.fit(self.frame).transform_rows(self.frame)
         preparer.fit(self.frame)
         kept = of_parts(preparer.kept, self.frame)
         self.lengths = [len(part) for part in kept]
@@ -96,7 +91,6 @@ class Prepared:
     """A table whose columns are sorted and whose rows are numbers."""
 
     table: OpenedTable
-    ids: list[str]
     preparer: TablePreparer
     X: Array  # (rows that are kept, prepared columns)
     kept: NDArray[np.bool_]  # (rows of the table,)

@@ -79,23 +79,31 @@ def option(
     group: str = "",
     parameter: bool = False,
     also: tuple[str, str, str] | None = None,
+    reads: bool = False,
+    writes: Callable[[str], None] | None = None,
     **how: Any,
 ) -> Any:
     """A field that is an option, or without flags a positional argument; ``how`` is for argparse.
 
     parameter: its value goes to the estimator, under the name of the field.
     also: the help of another flag, the flag, and the value that it stands for.
+    reads, writes: it is the name of a file that is read, or written if this function does not refuse it.
     """
-    how = {"help": help, **how}
-    return field(
-        default=default, metadata={"flags": flags, "group": group, "parameter": parameter, "also": also, "how": how}
-    )
+    metadata = {"flags": flags, "group": group, "parameter": parameter, "also": also, "reads": reads, "writes": writes}
+    named = {"metavar": "FILE"} if reads or writes is not None else {}
+    return field(default=default, metadata={**metadata, "how": {"help": help, **named, **how}})
 
 
 switch = partial(option, default=False)
 table_option = partial(option, group=TABLE)
 model_option = partial(option, group=MODEL, parameter=True)
 work_option = partial(option, group=WORK, parameter=True)
+
+
+def _is_same(path: str, other: str) -> bool:
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _without_folder(word: str) -> str:
@@ -113,13 +121,28 @@ class Options:
     quiet = False
     json = False
 
+    @property
+    def folder(self) -> str | None:
+        """The output, if it is not one file."""
+        return None
+
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
         """From what argparse has found."""
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
     def check(self) -> None:
-        """Refuse, before any work, what cannot be done or written."""
+        """Refuse, before any work, what cannot be done or written. No file is written over another of the command."""
+        asked = [one for one in fields(self) if one.metadata]
+        taken = [getattr(self, one.name) for one in asked if one.metadata["reads"]]
+        for one in asked:
+            path, check = getattr(self, one.name), one.metadata["writes"]
+            if check is not None and path not in (None, self.folder):
+                check(path)
+                if not is_stream(path) and any(_is_same(path, other) for other in taken):
+                    name = self.flags().get(one.name, one.name.upper())
+                    raise ParameterError(f"{name} {path} is another file of this command: choose another name.")
+                taken.append(path)
 
     @property
     def command(self) -> str:
@@ -190,14 +213,6 @@ def output_file(text: str) -> str:
     return STDOUT if text == "-" else text
 
 
-def check_apart(what: str, path: str, *others: str | None) -> None:
-    """Refuse to write over another file of the same command. Pipes and devices take several outputs."""
-    for other in filter(None, () if is_stream(path) else others):
-        same = os.path.realpath(path) == os.path.realpath(other)
-        if same or (os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)):
-            raise ParameterError(f"{what} {path} is another file of this command: choose another name.")
-
-
 Facts = dict[str, Any]
 """What a command found, by stable keys: what ``--json`` prints."""
 Warned = Callable[[], list[str]]
@@ -246,7 +261,8 @@ class Command:
         files.placed = files.partial = None
         start_clock()
         options = self.options.read({"arguments": arguments, **given})
-        if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
+        written = [getattr(options, one.name) for one in fields(options) if one.metadata.get("writes")]
+        if closed and not (options.quiet or any(written)):
             raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
         to_stdout = getattr(options, "output", None) == STDOUT  # which then takes labels alone
         with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:

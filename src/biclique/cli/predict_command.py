@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.label_output import cluster_sizes, found_labels, rows_to_label
-from biclique.cli.options import WORK, Command, Facts, Json, Quiet, Warned, check_apart, option
+from biclique.cli.options import WORK, Command, Facts, Json, Quiet, Warned, option
 from biclique.cli.output import output_lines, size_lines
 from biclique.cli.saved_models import opened_as_fitted, split_model
 from biclique.cli.table_options import Labelling, SavedModel
@@ -41,11 +41,6 @@ class PredictOptions(Json, Quiet, Labelling, SavedModel):
     """
 
     n_jobs: int | None = option("threads (default: every core)", "--jobs", group=WORK)
-
-    def check(self) -> None:
-        super().check()
-        if self.output is not None:
-            check_apart("output", self.output, self.model)
 
 
 def run(options: PredictOptions, warned: Warned) -> Facts:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -36,16 +36,11 @@ class ReportOptions(Quiet, TableOptions, SavedModel):
     unless an option says otherwise. The page needs no network.
     """
 
-    output: str | None = option(
-        "page to write (default: TABLE with the ending .html)", "-o", "--output", metavar="FILE"
-    )
+    output: str = option("page to write (default: TABLE with the ending .html)", "-o", "--output", writes=check_page)
 
-    @property
-    def page(self) -> str:
-        return self.output or str(Path(self.table).with_suffix(".html"))
-
-    def check(self) -> None:
-        check_page(self.page, self.table, self.model)
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        return super().read({"output": str(Path(given["table"]).with_suffix(".html")), **given})
 
 
 def run(options: ReportOptions, warned: Warned) -> Facts:
@@ -66,8 +61,8 @@ def run(options: ReportOptions, warned: Warned) -> Facts:
         if not kept.all():
             warn_user(f"{counted(int((~kept).sum()), 'row')} with missing values left out.", TableWarning)
         last.set_params(verbose=options.verbose)
-        write_report(options, options.page, last, preparer, X, table.frame[kept], ids, np.flatnonzero(kept), warned())
-    return {"report": options.page}
+        write_report(options, options.output, last, preparer, X, table.frame[kept], ids, np.flatnonzero(kept), warned())
+    return {"report": options.output}
 
 
 def write_report(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from biclique.cli.opened_tables import INPUT, is_shipped
-from biclique.cli.options import Options, check_apart, option, output_file, switch, table_option
+from biclique.cli.options import Options, option, output_file, switch, table_option
 from biclique.exceptions import DataError, ParameterError, printable
 from biclique.tables.atomic_files import check_target
 from biclique.tables.diagnosis import Advice
@@ -37,7 +37,7 @@ TEXT_CHOICES = {"header": tuple(HEADER), "decimal": (".", ","), "date_order": DA
 class SavedModel(Options):
     """A model for the rows of a table."""
 
-    model: str = option("file that --save or biclique.save wrote, such as model.skops", metavar="MODEL")
+    model: str = option("file that --save or biclique.save wrote, such as model.skops", metavar="MODEL", reads=True)
     missing: str | None = table_option(
         "drop: leave out rows with missing values. What a model was fitted with, such as mean, needs no option",
         "--missing",
@@ -50,7 +50,7 @@ class SavedModel(Options):
 class TableOptions(Options):
     """A table, the columns that name its rows, and how it is written if it is a text file."""
 
-    table: str = option("table of rows, with the columns of the fit; - for standard input", metavar="TABLE")
+    table: str = option("table of rows, with the columns of the fit; - for standard input", metavar="TABLE", reads=True)
     id: tuple[str, ...] = names_option(
         f"column that names the rows: left out, written beside the labels ({SEVERAL})", "--id"
     )
@@ -98,7 +98,7 @@ class Labelling(TableOptions):
         "-o",
         "--output",
         type=output_file,
-        metavar="FILE",
+        writes=check_output,
     )
     append: bool = switch(
         "write the whole table to FILE, with columns for the label of each row and its probability", "--append"
@@ -107,8 +107,9 @@ class Labelling(TableOptions):
     def check(self) -> None:
         if self.append and not self.output:
             raise ParameterError("--append needs a file to write to: -o FILE.")
-        if self.output is not None:
-            check_output(self.output, self.table, several=self.append)
+        super().check()
+        if self.output is not None and self.append:
+            check_output(self.output, several=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +170,11 @@ class ColumnOptions(Labelling):
         )
 
 
-def check_page(path: str, *others: str | None) -> None:
+def check_page(path: str) -> None:
     """Refuse a report that could not be written."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write {path}: the name of a report must end in .html.")
     check_target(path)
-    check_apart("report", path, *others)
 
 
 def is_table(word: str) -> bool:

@@ -30,9 +30,9 @@ class Files:
     partial: Path | None = None
     """The pipe or device that is being written into."""
 
-    def name(self, folder: Path, ending: str = ".part") -> Path:
+    def name(self, folder: Path) -> Path:
         """The path of a temporary file that is yet to be made: whatever happens from now on, it is known."""
-        path = folder / f".biclique-{os.getpid()}-{secrets.token_hex(8)}{ending}"
+        path = folder / f".biclique-{os.getpid()}-{secrets.token_hex(8)}.part"
         self.temporary.add(path)
         return path
 

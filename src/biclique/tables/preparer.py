@@ -149,7 +149,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if is_dask(X):
             self._fit_partitions(as_partitions(X))
         else:
-            self._fit(self._read(X, reset=True))
+            frame = self._read(X, reset=True)
+            numbers, levels, self.kept_ = self._cells(self._choose(frame))
+            gaps = np.asarray(np.isnan(numbers).any(axis=0))
+            self._learn(name_of(frame), numbers, gaps, [Counter(column.tolist()) for column in levels.T])
         return self
 
     def transform(self, X: Any) -> Any:
@@ -160,15 +163,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             nothing = pandas().DataFrame(np.empty((0, len(names))), columns=names)
             return as_partitions(X).map_partitions(self._partition, meta=nothing)
         return self._packed(X, *self._transform(self._read(X, reset=False)))
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """``fit(X).transform(X)``, reading X once."""
-        return self.fit(X, y).transform(X) if is_dask(X) else self._packed(X, *self.fit_rows(X))
-
-    def fit_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """``fit(X).transform_rows(X)``, reading X once."""
-        frame = self._read(X, reset=True)
-        return self._made(frame, *self._fit(frame)), self.kept_
 
     def transform_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """What ``transform`` gives as an array, and which rows of X these are.
@@ -312,12 +306,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     # Fitting
 
-    def _fit(self, frame: Any) -> tuple[FloatArray, NDArray[Any]]:
-        X, L, self.kept_ = self._cells(self._choose(frame))
-        gaps = np.asarray(np.isnan(X).any(axis=0))
-        self._learn(name_of(frame), X, gaps, [Counter(column.tolist()) for column in L.T])
-        return X, L
-
     def _fit_partitions(self, X: Any) -> None:
         """From sums of each partition."""
         for parameter, (value, way_out) in WHOLE_TABLE.items():
@@ -403,10 +391,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def _transform(self, frame: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         X, L, kept = self._cells(frame)
-        return self._made(frame, X, L), kept
-
-    def _made(self, frame: Any, X: FloatArray, L: NDArray[Any]) -> FloatArray:
-        """The prepared columns of rows whose numbers, which are overwritten, and levels these are."""
         n_out = len(self.get_feature_names_out())
         require_memory(
             16 * len(frame) * n_out,
@@ -414,7 +398,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             "leave out categories with many levels, or take fewer rows.",
         )
         if not len(X):
-            return np.empty((0, n_out))
+            return np.empty((0, n_out)), kept
         gaps = np.isnan(X)
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
@@ -431,9 +415,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                     X[:, scaled] = self.scaler_.transform(X[:, scaled])
             if np.isinf(X).any() or (np.isnan(X) & ~gaps).any():
                 raise _too_large(name_of(frame))
-        if n_out == X.shape[1]:
-            return X
-        return np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)])
+        if n_out > X.shape[1]:
+            X = np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)])
+        return X, kept
 
     def _encoded(self, L: NDArray[Any]) -> FloatArray:
         """Levels as columns of 0 and 1/√2, or by their number."""

@@ -177,7 +177,7 @@ def read_table(
     frame = read_frame(path, TextForm(header, decimal, encoding=encoding), texts=roles)
     missing = "keep" if drop_missing is None else "drop" if drop_missing else "refuse"
     preparer = TablePreparer(drop=[*roles, *drop], missing=missing, scale="none")
-    X, kept = preparer.fit_rows(frame)
+    X, kept = preparer.fit(frame).transform_rows(frame)
     rows = np.flatnonzero(kept)
     labels, ids = (None if name is None else texts_of(frame[name].iloc[rows]) for name in (label, id))
     return Table(X, preparer.number_columns_, rows, len(frame), labels, ids, frame.attrs["notes"])

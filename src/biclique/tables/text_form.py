@@ -92,11 +92,6 @@ def as_amount(field: str, decimal: str = ".") -> tuple[str, float] | None:
     return None if number is None else (found[2] or found[5], number)
 
 
-def as_boolean(field: str) -> bool | None:
-    """A field as True or False, or None."""
-    return BOOLEANS.get(field.strip().lower())
-
-
 def as_date(field: str, order: str = "") -> np.datetime64 | None:
     """A field as a date, with or without a time, or None: 2020-12-31, 2020/12/31, and with an order 31/12/2020.
 
@@ -141,7 +136,7 @@ def meaning_of(fields: Sequence[str], form: TextForm, numbers: bool = True) -> t
         return found[1] if found is not None and found[0] == sign else None
 
     readers: list[tuple[Kind, Callable[[str], Any]]] = [
-        ("boolean", as_boolean),
+        ("boolean", lambda field: BOOLEANS.get(field.strip().lower())),
         ("date", lambda field: as_date(field, form.date_order)),
         ("number", amount),
     ]

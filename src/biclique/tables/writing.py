@@ -25,11 +25,8 @@ ENDINGS = (*DELIMITERS, ".npy", *PARQUET)
 """Endings of files that are written."""
 
 
-def check_output(path: str, table: str | None = None, *, several: bool = False) -> None:
-    """Refuse, before any work, an output that could not be written.
-
-    ``table`` is the input, which is never overwritten. ``several`` is for more columns than labels and one id.
-    """
+def check_output(path: str, *, several: bool = False) -> None:
+    """Refuse, before any work, an output that could not be written; ``several`` columns beside labels and one id."""
     if not path:
         raise ParameterError("the name of the output is empty: give a file, such as labels.csv.")
     ending = ending_of(path)
@@ -38,9 +35,6 @@ def check_output(path: str, table: str | None = None, *, several: bool = False) 
     if several and ending == ".npy":
         raise DataError(f"cannot write {path}: .npy holds labels alone; use .csv, .tsv or .parquet.")
     check_target(path)
-    target = Path(path)
-    if table is not None and target.exists() and Path(table).exists() and target.samefile(table):
-        raise DataError(f"output {path} is the input table itself: choose another name.")
     if ending != ".npy":
         pyarrow()
         pandas()
