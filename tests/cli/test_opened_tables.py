@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.cli import cluster_command, opened_tables, scheduler
+from biclique.cli import cluster_command, opened_tables
 from biclique.tables import array_tables, text_tables
 from tests.optional import Optional, needs
 
@@ -204,8 +204,8 @@ def test_what_is_refused(refused, folder, monkeypatch):
 @needs("distributed")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_scheduler_that_is_absent_or_has_no_workers(refused, folder, monkeypatch):
-    monkeypatch.setattr(cluster_command, "connected", scheduler.connected)
-    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster_command, "connected", opened_tables.connected)
+    monkeypatch.setattr(opened_tables, "CONNECT_SECONDS", 0.5)
     assert "no Dask scheduler answers there" in refused("cluster rows -k 4 --dask tcp://127.0.0.1:9")
     local = {"n_workers": 0, "processes": False, "dashboard_address": None, "host": "127.0.0.1", "protocol": "tcp"}
     with distributed.LocalCluster(**local) as cluster:

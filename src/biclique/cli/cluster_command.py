@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.label_output import found_labels, is_folder, paths_of_parts, rows_to_label, write_parts
-from biclique.cli.opened_tables import OpenedTable, Prepared, is_shipped, open_table, table_file
+from biclique.cli.opened_tables import OpenedTable, Prepared, connected, is_shipped, open_table, table_file
 from biclique.cli.options import (
     MODEL,
     WORK,
@@ -29,7 +29,6 @@ from biclique.cli.options import (
 )
 from biclique.cli.report_command import write_report
 from biclique.cli.results import facts_of, result_lines, without_repeated
-from biclique.cli.scheduler import connected
 from biclique.cli.table_options import ColumnOptions, check_page, command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.datasets.paper import SHIPPED

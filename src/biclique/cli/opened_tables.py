@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 
 from biclique._typing import Array, FloatArray, IntArray
 from biclique.datasets.paper import SHIPPED, load_shipped
-from biclique.exceptions import BicliqueError, TableError, printable
+from biclique.exceptions import BicliqueError, DataError, TableError, printable
 from biclique.runtime.memory import free_memory
+from biclique.runtime.threads import count_threads
 from biclique.tables.frames import as_frame, dask, pandas
 from biclique.tables.parts import check_unchanged, of_parts
 from biclique.tables.preparer import TablePreparer
@@ -31,6 +33,10 @@ BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
 """The first bytes of tables that are not text, with the endings of their names."""
 SHOWN_ROWS = 20_000
 """Rows of a table larger than memory that show what sets clusters apart, and that a report is made of."""
+CONNECT_SECONDS = 30
+"""Seconds after which a scheduler, or its workers, count as absent."""
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What workers of this machine run first: Ctrl-C reaches them too, and it is for us to end them."""
 
 
 @dataclass
@@ -175,3 +181,41 @@ def table_file(name: str) -> Iterator[str]:
         except BicliqueError as error:
             error.args = (str(error).replace(str(path), INPUT),)
             raise
+
+
+@contextmanager
+def connected(where: str | None, jobs: int | None) -> Iterator[None]:
+    """A client of the scheduler at an address; for "local", of processes on this machine, one for each core."""
+    if where is None:
+        yield
+        return
+    distributed = dask("distributed")
+    with ExitStack() as stack:
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable()  # Dask and its event loop write lines of their own about workers that come, go or are lost
+        if where == "local":
+            cluster = distributed.LocalCluster(
+                n_workers=count_threads(jobs),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=50,
+                preload=DEAF,
+            )
+            where = stack.enter_context(cluster)
+        try:
+            client = distributed.Client(where, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError, ImportError) as error:
+            raise DataError(
+                f"--dask {printable(where)}: no Dask scheduler answers there ({error}): give its address, such as "
+                "tcp://10.0.0.1:8786, or local."
+            ) from error
+        stack.enter_context(client)
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError as error:
+            raise DataError(
+                f"--dask {printable(where)}: the scheduler has no workers, and none came in {CONNECT_SECONDS:g} s: "
+                f"start some, as in dask worker {printable(where)}."
+            ) from error
+        yield

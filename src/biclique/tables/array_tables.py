@@ -62,7 +62,7 @@ def array_parts(open_array: Callable[[Path], Any], path: Path, form: TextForm, t
     def read(path: Path, start: int) -> Any:
         return as_frame((open_array(path) if checked is None else checked)[start : start + rows])
 
-    return Parts(read, [(path, start) for start in range(0, array.shape[0], rows)], as_frame(array[:0]))
+    return read, [(path, start) for start in range(0, array.shape[0], rows)], as_frame(array[:0])
 
 
 def open_npy(path: Path) -> Any:

@@ -29,7 +29,7 @@ def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  #
     if not groups:
         raise TableError(f"{printable(path)}: the table has no rows.")
     places = [(Path(group.path), group, schema, columns) for group in groups]
-    return Parts(read_group, places, from_arrow(schema.empty_table().select(columns)))
+    return read_group, places, from_arrow(schema.empty_table().select(columns))
 
 
 def read_group(path: Path, group: Any, schema: Any, columns: list[str]) -> Any:

@@ -6,17 +6,20 @@ The parts depend on the file alone, so every pass gives the same bits.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, printable
 from biclique.tables.frames import dask, with_texts
 
 FEWER = "leave out columns, or take fewer rows."
 """The way out of a table that does not fit the memory."""
+
+
+Parts: TypeAlias = tuple[Callable[..., Any], Sequence[tuple[Any, ...]], Any]
+"""A table in parts: ``read(path, *more)``, which gives a frame; places (path, *more); the frame without rows."""
 
 
 @contextmanager
@@ -36,33 +39,6 @@ def readable(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise TableError(f"{name}: {why} ({printable(line[:200])}).") from error
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A table as parts that are read one by one: ``read(path, *more)`` is the frame of a place (path, *more)."""
-
-    read: Callable[..., Any]
-    places: Sequence[tuple[Any, ...]]
-    nothing: Any
-    """The frame without rows."""
-    notes: Sequence[str] = ()
-    """What may have been meant otherwise."""
-
-    def as_dask(self, path: str | os.PathLike[str], what: str, texts: Collection[str]) -> Any:
-        """A Dask frame; columns in ``texts`` are texts. ``what`` is the kind of file."""
-        stamped = [(stamp(place[0]), place) for place in self.places]
-        frame = dask("dask.dataframe").from_map(
-            _read_unchanged,
-            stamped,
-            read=self.read,
-            what=what,
-            texts=list(texts),
-            meta=with_texts(self.nothing, texts),
-            enforce_metadata=False,
-        )
-        frame.attrs = {"name": printable(path), "notes": self.notes, "stamp": stamp(Path(path))}
-        return frame
-
-
 def stamp(path: Path) -> tuple[int, int]:
     """How long a file is, and when it was written."""
     found = path.stat()
@@ -75,7 +51,7 @@ def check_unchanged(path: Path, before: tuple[int, int], now: tuple[int, int]) -
         raise TableError(f"{printable(path)}: was written again or replaced; leave it as it is until the work is done.")
 
 
-def _read_unchanged(
+def read_unchanged(
     stamped: tuple[tuple[int, int], tuple[Any, ...]], read: Callable[..., Any], what: str, texts: Sequence[str]
 ) -> Any:
     """A part of a file, which is refused if it was written since it was opened."""

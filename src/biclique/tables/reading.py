@@ -19,9 +19,9 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import TableError, optional, printable
 from biclique.runtime.memory import require_memory
 from biclique.tables.array_tables import array_parts, open_npy, open_zarr, read_array, read_npz
-from biclique.tables.frames import INSTALL, as_frame, pandas, settled, texts_of, with_texts
+from biclique.tables.frames import INSTALL, as_frame, dask, pandas, settled, texts_of, with_texts
 from biclique.tables.parquet_tables import open_groups, open_parquet, read_parquet, rows_of
-from biclique.tables.parts import FEWER, Parts, readable, stamp
+from biclique.tables.parts import FEWER, Parts, read_unchanged, readable, stamp
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
 from biclique.tables.text_tables import open_text, read_text
@@ -135,7 +135,18 @@ def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: 
     with opened(path) as (file, kind):
         if kind.open is None:
             raise TableError(f"{printable(path)}: a {kind.name} is read whole: save it as Parquet to read it in parts.")
-        return kind.open(file, form, texts).as_dask(path, kind.name, texts)
+        read, places, nothing = kind.open(file, form, texts)
+        frame = dask("dask.dataframe").from_map(
+            read_unchanged,
+            [(stamp(place[0]), place) for place in places],
+            read=read,
+            what=kind.name,
+            texts=list(texts),
+            meta=with_texts(nothing, texts),
+            enforce_metadata=False,
+        )
+        frame.attrs = {"name": printable(path), "notes": nothing.attrs.get("notes", ()), "stamp": stamp(file)}
+    return frame
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,8 @@ def open_text(path: Path, form: TextForm, texts: Collection[str]) -> Parts:
     rows = text[head.start :].decode().encode(form.encoding.replace("-sig", ""))
     edges = block_edges(path, len(first) - len(rows))
     places = [(path, start, stop, form, head, nothing, texts) for start, stop in pairwise(edges)]
-    return Parts(read_block, places, nothing, head.notes)
+    nothing.attrs["notes"] = head.notes
+    return read_block, places, nothing
 
 
 def block_edges(path: Path, start: int) -> list[int]:

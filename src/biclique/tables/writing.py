@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,7 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 def free_name(name: str, taken: Sequence[str]) -> str:
     """``label``, or ``label_2`` if the table has such a column, and so on."""
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    return found
+    return next(found for found in chain([name], (f"{name}_{i}" for i in count(2))) if found not in taken)
 
 
 def label_columns(labels: IntArray, probabilities: FloatArray | None = None) -> Any:
