@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from sklearn.datasets import load_iris, make_moons
 
 from biclique import __version__
 from biclique.cli import main
-from tests.cli.waiting import wait_for_work
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")
@@ -177,6 +177,26 @@ def test_missing_values(cli, iris_csv):
     assert (list(labels.columns), set(labels.label.dropna())) == (["flower", "label"], {0, 1, 2})
     assert labels.flower.tolist() == iris_csv.flower.tolist()
     assert np.flatnonzero(labels.label.isna()).tolist() == [4]
+
+
+WORK = 4.0
+"""Seconds of a processor after which a command has been imported and is at work, however busy the machine is."""
+
+
+def wait_for_work(process):
+    """Sleep until a process has used so much of a processor; five seconds where that cannot be seen."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    if not stat.exists():
+        time.sleep(5)
+        return
+    ticks = os.sysconf("SC_CLK_TCK")
+    for _ in range(600):
+        if process.poll() is not None:
+            return
+        fields = stat.read_text().rpartition(")")[2].split()
+        if (int(fields[11]) + int(fields[12])) / ticks >= WORK:
+            return
+        time.sleep(0.1)
 
 
 IN_PARTS = """

@@ -9,6 +9,7 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.tables.reading import read_frame
 from biclique.tables.text_form import PLAIN, TextForm
 from biclique.tables.writing import check_output, free_name, label_columns, write_labels
+from tests.cli.full_disk import full_disk
 from tests.optional import Optional
 
 pd, pa, pq = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet")
@@ -80,16 +81,10 @@ def test_parquet_keeps_its_types(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.npy", "a.parquet"])
 def test_a_file_that_the_system_lets_grow_no_further(name, tmp_path):
-    resource = pytest.importorskip("resource")
     labels = np.random.RandomState(0).randint(0, 2**31, 400_000)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     rows = pd.DataFrame({"row": np.arange(400_000)})
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            write(tmp_path / name, rows, labels=labels)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(100_000), pytest.raises(OSError, match="File too large"):
+        write(tmp_path / name, rows, labels=labels)
     assert os.listdir(tmp_path) == []
 
 
