@@ -84,7 +84,7 @@ def test_models_of_python(cli, refused):
         ("predict none.skops t.csv", "3 none.skops: no such file"),
         ("predict t.csv t.csv", "no model that biclique wrote"),
         ("predict t.csv t.csv -o x.doc", "2 cannot write x.doc: its name must end in one of"),
-        ("predict t.csv t.csv -o t.csv", "2 output t.csv is another file of this command"),
+        ("predict t.csv t.csv -o t.csv", "2 --output t.csv is another file of this command"),
         ("cluster t.csv -k 3 --save none/m", "2 cannot write none/m: there is no folder"),
         ("cluster t.csv -k 3 --save .", "2 cannot write .: it is a folder"),
         *(

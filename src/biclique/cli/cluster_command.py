@@ -17,8 +17,6 @@ from sklearn.pipeline import Pipeline
 from biclique.cli.label_output import found_labels, is_folder, paths_of_parts, rows_to_label, write_parts
 from biclique.cli.opened_tables import OpenedTable, Prepared, connected, is_shipped, open_table, table_file
 from biclique.cli.options import (
-    MODEL,
-    WORK,
     Assigning,
     Command,
     Facts,
@@ -78,7 +76,6 @@ class ClusterOptions(Assigning, ColumnOptions):
         "number of clusters, or select",
         "-k",
         "--clusters",
-        parameter=True,
         required=True,
         metavar="K",
     )
@@ -92,17 +89,15 @@ class ClusterOptions(Assigning, ColumnOptions):
     order: float | str | None = model_option("order of the hypergraph: 2 to inf, or auto", "--order")
     modelling: str | None = model_option("symmetric: whole orders, odd ones too", "--modelling", choices=MODELLINGS)
     gamma: float | str | None = model_option("bandwidth of a kernel: a number, auto, median, scale", "--gamma")
-    affinity: str = option(
+    affinity: str = model_option(
         "the hypergraph of neighbourhoods (default), a kernel, or a graph of nearest neighbours",
         "--affinity",
-        group=MODEL,
         default=signature(BicliqueSpectralClustering).parameters["affinity"].default,
         choices=Names(lambda: (NEIGHBORHOODS, *KERNEL_NAMES, "nearest_neighbors")),
     )
-    metric: str = option(
+    metric: str = model_option(
         "how neighborhoods measures distances: cosine for text, gower for tables with categories",
         "--metric",
-        group=MODEL,
         default=METRICS[0],
         choices=METRICS,
     )
@@ -111,10 +106,9 @@ class ClusterOptions(Assigning, ColumnOptions):
     n_neighbors: int | None = model_option(
         f"of neighborhoods (default: {NEIGHBORS}) and nearest_neighbors (default: {GRAPH_NEIGHBORS})", "--n-neighbors"
     )
-    row_normalize: str = option(
+    row_normalize: str = model_option(
         "embedding rows of length 1 (default: auto, that is no for kernels and yes for the others)",
         "--row-normalize",
-        group=MODEL,
         default="auto",
         choices=list(SWITCH),
     )
@@ -126,11 +120,10 @@ class ClusterOptions(Assigning, ColumnOptions):
     )
     precision: str | None = work_option("of tiles", "--precision", choices=PRECISIONS)
     device: str | None = work_option("such as cuda: exact, on a GPU (needs biclique[gpu])", "--device", metavar="NAME")
-    dask: str | None = option(
+    dask: str | None = work_option(
         "run on a Dask cluster: the address of its scheduler, or local: processes on this machine. TABLE may be a "
         "pattern such as 'rows/*.parquet', one chunk a file, and -o names a folder (needs biclique[dask])",
         "--dask",
-        group=WORK,
         metavar="WHERE",
     )
 
@@ -161,10 +154,12 @@ class ClusterOptions(Assigning, ColumnOptions):
     def model(self, categories: list[int]) -> BicliqueSpectralClustering:
         """The estimator; ``categories`` are the columns of codes."""
         gower = Gower(categories or None)
-        parameters = self.parameters() | {"row_normalize": SWITCH[self.row_normalize], "verbose": self.verbose}
-        if self.affinity == NEIGHBORHOODS and self.metric != METRICS[0]:
+        parameters = self.parameters(BicliqueSpectralClustering) | {"row_normalize": SWITCH[self.row_normalize]}
+        if self.affinity == "gower":
+            parameters["affinity"] = gower
+        elif self.affinity == NEIGHBORHOODS and self.metric != METRICS[0]:
             parameters["kernel_params"] = {"metric": gower if self.metric == "gower" else self.metric}
-        return BicliqueSpectralClustering(affinity=gower if self.affinity == "gower" else self.affinity, **parameters)
+        return BicliqueSpectralClustering(**parameters)
 
 
 def run(options: ClusterOptions, warned: Warned) -> Facts:

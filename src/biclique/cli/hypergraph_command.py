@@ -95,9 +95,7 @@ class EdgeList(Options):
 class ClusterOptions(Assigning, EdgeList):
     """Cluster the vertices of a hypergraph. A vertex that shares no edge with another gets label -1."""
 
-    n_clusters: int = option(
-        "number of clusters, such as 3", "-k", "--clusters", parameter=True, required=True, metavar="K"
-    )
+    n_clusters: int = option("number of clusters, such as 3", "-k", "--clusters", required=True, metavar="K")
     output: str | None = option(
         f"write one label per vertex to FILE ({', '.join(ENDINGS)}), such as labels.csv; - is standard output",
         "-o",
@@ -136,7 +134,7 @@ def cluster(options: ClusterOptions, warned: Warned) -> Facts:
         kept = np.flatnonzero(hypergraph.components() == 0)
         part = hypergraph.restricted(kept)
     start = time.perf_counter()
-    model = HypergraphSpectralClustering(**options.parameters(), verbose=options.verbose).fit(part)
+    model = HypergraphSpectralClustering(**options.parameters(HypergraphSpectralClustering)).fit(part)
     seconds = time.perf_counter() - start
     labels = np.full(hypergraph.n_vertices, -1)
     labels[kept] = model.labels_

@@ -77,7 +77,6 @@ def option(
     *flags: str,
     default: Any = None,
     group: str = "",
-    parameter: bool = False,
     also: tuple[str, str, str] | None = None,
     reads: bool = False,
     writes: Callable[[str], None] | None = None,
@@ -85,19 +84,18 @@ def option(
 ) -> Any:
     """A field that is an option, or without flags a positional argument; ``how`` is for argparse.
 
-    parameter: its value goes to the estimator, under the name of the field.
     also: the help of another flag, the flag, and the value that it stands for.
     reads, writes: it is the name of a file that is read, or written if this function does not refuse it.
     """
-    metadata = {"flags": flags, "group": group, "parameter": parameter, "also": also, "reads": reads, "writes": writes}
+    metadata = {"flags": flags, "group": group, "also": also, "reads": reads, "writes": writes}
     named = {"metavar": "FILE"} if reads or writes is not None else {}
     return field(default=default, metadata={**metadata, "how": {"help": help, **named, **how}})
 
 
 switch = partial(option, default=False)
 table_option = partial(option, group=TABLE)
-model_option = partial(option, group=MODEL, parameter=True)
-work_option = partial(option, group=WORK, parameter=True)
+model_option = partial(option, group=MODEL)
+work_option = partial(option, group=WORK)
 
 
 def _is_same(path: str, other: str) -> bool:
@@ -154,10 +152,10 @@ class Options:
         """Of estimators: on a terminal a bar, elsewhere a line in so many seconds."""
         return 0 if self.quiet else PLAIN_SECONDS
 
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator that were given."""
-        asked = [one.name for one in fields(self) if one.metadata.get("parameter")]
-        return {name: getattr(self, name) for name in asked if getattr(self, name) is not None}
+    def parameters(self, estimator: Callable[..., Any]) -> dict[str, Any]:
+        """Parameters of an estimator that were given, by the options of the same names."""
+        found = {name: getattr(self, name, None) for name in signature(estimator).parameters}
+        return {name: value for name, value in found.items() if value is not None}
 
     @classmethod
     def flags(cls) -> dict[str, str]:
@@ -245,7 +243,7 @@ class Command:
             flags, group = one.metadata["flags"], groups[one.metadata["group"]]
             kind = str(one.type).removesuffix(" | None")
             how = {"default": SUPPRESS, **READ.get(kind, {}), **one.metadata["how"]}
-            default = defaults[one.name].default if one.metadata["parameter"] and one.default is None else None
+            default = defaults[one.name].default if one.name in defaults and one.default is None else None
             if default is not None and not how.get("required"):
                 how["help"] += f" (default: {default})"
             group.add_argument(*flags, dest=one.name, **how) if flags else group.add_argument(one.name, **how)

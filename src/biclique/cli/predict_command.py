@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.label_output import cluster_sizes, found_labels, rows_to_label
-from biclique.cli.options import WORK, Command, Facts, Json, Quiet, Warned, option
+from biclique.cli.options import Command, Facts, Json, Quiet, Warned, work_option
 from biclique.cli.output import output_lines, size_lines
 from biclique.cli.saved_models import opened_as_fitted, split_model
 from biclique.cli.table_options import Labelling, SavedModel
@@ -40,7 +40,7 @@ class PredictOptions(Json, Quiet, Labelling, SavedModel):
     otherwise. The file of a model runs no code.
     """
 
-    n_jobs: int | None = option("threads (default: every core)", "--jobs", group=WORK)
+    n_jobs: int | None = work_option("threads (default: every core)", "--jobs")
 
 
 def run(options: PredictOptions, warned: Warned) -> Facts:
