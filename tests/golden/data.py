@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
+from sklearn.datasets import make_circles
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import kneighbors_graph
 
 from biclique import Hypergraph
 
@@ -23,12 +27,9 @@ def groups(sizes: list[int], d: int = 4, apart: float = 8.0, spread: float = 1.0
     return X[random.permutation(len(X))]
 
 
-def rings(n: int = 240) -> np.ndarray:
+def rings() -> np.ndarray:
     """Two circles, one inside the other."""
-    random = np.random.RandomState(1)
-    angle = random.uniform(0, 2 * np.pi, n)
-    radius = np.where(np.arange(n) % 2, 1.0, 3.0) + 0.08 * random.standard_normal(n)
-    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    return make_circles(240, factor=1 / 3, noise=0.03, random_state=1)[0] * 3
 
 
 def outliers() -> np.ndarray:
@@ -86,8 +87,7 @@ def mixed() -> np.ndarray:
 
 
 def similarities() -> np.ndarray:
-    X = groups([30, 30, 30], seed=8)
-    return np.exp(-0.2 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    return rbf_kernel(groups([30, 30, 30], seed=8), gamma=0.2)
 
 
 def indefinite() -> np.ndarray:
@@ -99,18 +99,12 @@ def indefinite() -> np.ndarray:
 
 def blocks() -> np.ndarray:
     """Similarities of four parts with nothing between them, and two rows alone."""
-    K = np.kron(np.eye(4), np.ones((12, 12)))
-    K = np.pad(K, (0, 2))
-    K[48, 48] = K[49, 49] = 1.0
-    return K
+    return block_diag(*[np.ones((12, 12))] * 4, 1, 1)
 
 
 def nearest(X: np.ndarray, n_neighbors: int) -> Any:
     """Distances to the nearest rows, sparse, as scikit-learn gives them."""
-    distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))
-    near = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors].ravel()
-    rows = np.repeat(np.arange(len(X)), n_neighbors)
-    return sparse.csr_array((distances[rows, near], (rows, near)), shape=distances.shape)
+    return sparse.csr_array(kneighbors_graph(X, n_neighbors, mode="distance", include_self=True))
 
 
 def alike(graph: Any) -> Any:

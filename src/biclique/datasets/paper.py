@@ -249,8 +249,7 @@ def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose:
     way_out = f"put hopkins155.npz, the benchmark's Hopkins155.zip or its unpacked folder Hopkins155 into {home}"
     with fetched("Hopkins155", home, files, way_out, verbose=verbose):
         sequences = Hopkins155(path or home / "Hopkins155.zip")
-        if DIGESTS["hopkins155"] is not None:
-            check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], sequences.path)
+        check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], sequences.path)
     return sequences
 
 

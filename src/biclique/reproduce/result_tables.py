@@ -243,16 +243,15 @@ def hopkins_table(results: Results) -> Table:
         named = f", m = {order:g}" if high > low else ""
         common.append(f"{np.mean(of_all):.4f} (γ = {gamma:g}{named})")
     table.rows += [own, common]
-    free = list(chain.from_iterable(of_method(results, "hopkins155", "label_free")))
+    free = by_order(results, "hopkins155", "label_free")
     if free:
-        rule = [f"{np.mean([r['error'] for r in free if r['order'] == m]):.4f}" for m in (2, 4)]
+        rule = [f"{error:.4f}" for _, error, *_ in free]
         table.rows.append(["the default rule for γ, no labels at all", *rule, ""])
     for method, label in PROTOCOLS.items():
-        of_protocol = of_method(results, "hopkins155", method)
-        if of_protocol:
-            error = f"{np.mean([found[0]['error'] for found in of_protocol]):.4f}"
-            four = method == "inhomogeneous_protocol_4"
-            table.rows.append([label, "", error if four else "", "" if four else f"{error} (m = 5)"])
+        best = best_over_problems(results, "hopkins155", method, _order(2))
+        if best is not None:
+            error = f"{best['error']:.4f}"
+            table.rows.append([label, "", error, ""] if best["order"] == 4 else [label, "", "", f"{error} (m = 5)"])
     table.notes += [_motions_note(results, method) for method in list(PROTOCOLS)[1:]]
     return table
 
