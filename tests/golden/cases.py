@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from functools import partial
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -71,8 +70,6 @@ def add(name: str, run: Callable[[Record], None], needs: tuple[str, ...] = ()) -
 def parameters_of(estimator: str, data: str, own: dict[str, Any]) -> dict[str, Any]:
     """Everything that a case passes to an estimator."""
     asked = {**ASKED[estimator], **own}
-    if "categorical" in asked:
-        del asked["affinity"]
     if estimator != "embedding":
         asked.setdefault("n_clusters", DATA[data][1])
     if asked.get("affinity") == "rbf":
@@ -85,11 +82,7 @@ def parameters_of(estimator: str, data: str, own: dict[str, Any]) -> dict[str, A
 
 
 def make(estimator: str, data: str, own: dict[str, Any]) -> Any:
-    kind, asked = ESTIMATORS[estimator], parameters_of(estimator, data, own)
-    columns = asked.pop("categorical", None)
-    if columns is not None and "categorical_features" in signature(kind).parameters:
-        return kind(**asked, affinity="gower", categorical_features=columns)  # as the base has it
-    return kind(**asked) if columns is None else kind(**asked, affinity=Gower(columns))
+    return ESTIMATORS[estimator](**parameters_of(estimator, data, own))
 
 
 def fit(
@@ -186,7 +179,7 @@ KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
     "cosine": ("positive", {"affinity": "cosine"}),
     "sigmoid": ("positive", {"affinity": "sigmoid", "gamma": 1e-3, "coef0": 0.1}),
     "chi2": ("positive", {"affinity": "chi2", "gamma": 0.2}),
-    "gower": ("mixed", {"gamma": 3.0, "categorical": [3, 4]}),
+    "gower": ("mixed", {"affinity": Gower([3, 4]), "gamma": 3.0}),
     "function": ("blobs", {"affinity": likeness}),
     "function with parameters": ("blobs", {"affinity": likeness, "kernel_params": {"width": 0.3}}),
     "Kernel": ("blobs", {"affinity": Cauchy()}),
