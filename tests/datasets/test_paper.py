@@ -387,13 +387,9 @@ def test_damaged_matlab_files(tmp_path, unchecked, content):
 @pytest.mark.parametrize(
     "header",
     [
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999999999999, 2)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -200)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (2L, 100L)",
         "{'descr': '<U9', 'fortran_order': False, 'shape': (2,)}",
         "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,)}",
         "(" * 3000,
-        "{'descr': '<f8\x1b\\d', 'shape': 1",
     ],
 )
 def test_damaged_headers_of_arrays(tmp_path, unchecked, header):

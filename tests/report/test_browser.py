@@ -61,14 +61,15 @@ def opened(browser, path, *, width=1200, height=900, dark=False, mobile=False):
     scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
     browser.get(path.as_uri())
-    assert quiet(browser)
+    assert browser.get_log("browser") == []
     return browser
 
 
-def quiet(browser):
-    messages = browser.get_log("browser")
-    assert messages == []
-    return True
+@pytest.fixture
+def page(made, browser):
+    """The page, and no messages on the console after what a test does with it."""
+    yield opened(browser, made[2])
+    assert browser.get_log("browser") == []
 
 
 def run(browser, script, *arguments):
@@ -117,48 +118,43 @@ def shot(browser, name):
         browser.save_screenshot(os.path.join(SHOTS, f"{name}.png"))
 
 
-def test_a_page_opens_quickly_without_a_message(made, browser):
-    opened(browser, made[2])
-    assert float(run(browser, "return document.documentElement.dataset.ready")) < 2000
-    assert "3 clusters" in browser.find_element("css selector", ".sentence").text
-    assert run(browser, "return document.images.length + document.querySelectorAll('link,iframe').length") == 0
-    shot(browser, "light")
+def test_a_page_opens_quickly(page):
+    assert float(run(page, "return document.documentElement.dataset.ready")) < 2000
+    assert "3 clusters" in page.find_element("css selector", ".sentence").text
+    assert run(page, "return document.images.length + document.querySelectorAll('link,iframe').length") == 0
+    shot(page, "light")
 
 
-def test_pointing_at_a_row_tells_its_name_and_values(made, browser):
-    model, X, path = made
-    opened(browser, path)
+def test_pointing_at_a_row_tells_its_name_and_values(made, page):
+    model, X, _ = made
     for row in (0, 2, 149, 150):
-        x, y = where(browser, row)
-        pointer(browser, "pointermove", x, y)
-        text = browser.find_element("id", "tip").text
+        x, y = where(page, row)
+        pointer(page, "pointermove", x, y)
+        text = page.find_element("id", "tip").text
         assert text.splitlines()[0] == shown(identity(row), 40)
         assert f"cluster {model.labels_[row]}" in text
         assert f"width: {X[row, 1]:.4g}"[:9] in text
-    assert "<script>alert(1)</script>: " in browser.find_element("id", "tip").text  # a column's name
-    assert quiet(browser)
+    assert "<script>alert(1)</script>: " in page.find_element("id", "tip").text  # a column's name
 
 
-def test_a_lasso_selects_what_is_inside(made, browser):
-    _, X, path = made
-    opened(browser, path)
+def test_a_lasso_selects_what_is_inside(made, page):
+    _, X, _ = made
     inside = np.flatnonzero((X[:, 0] > 6.5) & (X[:, 1] > 3))
-    places = np.array([where(browser, int(row)) for row in inside])
+    places = np.array([where(page, int(row)) for row in inside])
     low, high = places.min(axis=0) - 6, places.max(axis=0) + 6
     corners = [(low[0], low[1]), (high[0], low[1]), (high[0], high[1]), (low[0], high[1])]
-    browser.find_element("id", "lasso").click()
-    pointer(browser, "pointerdown", *corners[0], button=0)
+    page.find_element("id", "lasso").click()
+    pointer(page, "pointerdown", *corners[0], button=0)
     for corner in (*corners[1:], corners[0]):
-        pointer(browser, "pointermove", *corner)
-    pointer(browser, "pointerup", *corners[0])
-    assert run(browser, "return bicliqueMap.selected()") == len(inside)
-    assert f"{len(inside)} rows selected" in browser.find_element("id", "state").text
-    browser.find_element("id", "copy").click()
-    box = browser.find_element("id", "ids")
+        pointer(page, "pointermove", *corner)
+    pointer(page, "pointerup", *corners[0])
+    assert run(page, "return bicliqueMap.selected()") == len(inside)
+    assert f"{len(inside)} rows selected" in page.find_element("id", "state").text
+    page.find_element("id", "copy").click()
+    box = page.find_element("id", "ids")
     waiting = pytest.importorskip("selenium.webdriver.support.wait")
-    waiting.WebDriverWait(browser, 10).until(lambda _: box.is_displayed())
+    waiting.WebDriverWait(page, 10).until(lambda _: box.is_displayed())
     assert sorted(box.get_attribute("value").split("\n")) == sorted(identity(row) for row in inside)
-    assert quiet(browser)
 
 
 def downloaded(browser, button, tmp_path):
@@ -222,6 +218,7 @@ def phone(made, browser):
     browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
     run(browser, "document.getElementById('map').scrollIntoView({block: 'center'})")
     yield browser
+    assert browser.get_log("browser") == []
     browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
@@ -236,7 +233,6 @@ def test_two_fingers_zoom_the_map(phone):
     touch(phone, "touchEnd")
     assert run(phone, "return window.scrollY") == scrolled
     assert run(phone, "return window.visualViewport.scale") == pytest.approx(1)
-    assert quiet(phone)
 
 
 def test_a_finger_that_stays_after_a_pinch_moves_the_map(phone):
@@ -267,65 +263,59 @@ def test_a_tap_reads_a_mark(phone):
     touch(phone, "touchStart", where(phone, 150))
     touch(phone, "touchEnd")
     assert "row 150" in phone.find_element("id", "tip").text
-    assert quiet(phone)
 
 
-def test_the_slider_recolours(made, browser):
-    _, X, path = made
-    opened(browser, path)
+def test_the_slider_recolours(made, page):
+    _, X, _ = made
     script = """
         const data = JSON.parse(document.getElementById("data").textContent).path;
         return [data.orders.length, data.own, data.labels.map((text) => [...new Uint16Array(
             Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer)])];"""
-    n_orders, own, labels = run(browser, script)
+    n_orders, own, labels = run(page, script)
     moved = [(at, row) for at in range(n_orders) for row in range(len(X)) if labels[at][row] != labels[own][row]]
     assert moved  # a row that the order moves to another cluster
     at, row = moved[0]
-    before = colour_at(browser, row)
-    choose(browser, "order", at)
-    assert colour_at(browser, row) != before
-    assert "clustered anew" in browser.find_element("id", "order-note").text
+    before = colour_at(page, row)
+    choose(page, "order", at)
+    assert colour_at(page, row) != before
+    assert "clustered anew" in page.find_element("id", "order-note").text
     sizes = np.bincount(labels[at], minlength=3)
-    assert [line.text.split()[-1] for line in browser.find_elements("css selector", ".legend li")] == [
+    assert [line.text.split()[-1] for line in page.find_elements("css selector", ".legend li")] == [
         f"({size})" for size in sizes
     ]
-    choose(browser, "order", own)
-    assert colour_at(browser, row) == before
+    choose(page, "order", own)
+    assert colour_at(page, row) == before
 
 
-def test_colours_follow_a_column(made, browser):
-    _, X, path = made
-    opened(browser, path)
-    choose(browser, "colour", "0")
+def test_colours_follow_a_column(made, page):
+    _, X, _ = made
+    choose(page, "colour", "0")
     low, high = int(X[:, 0].argmin()), int(X[:, 0].argmax())
-    assert colour_at(browser, low) != colour_at(browser, high)
-    assert browser.find_element("id", "scale").is_displayed()
-    assert quiet(browser)
+    assert colour_at(page, low) != colour_at(page, high)
+    assert page.find_element("id", "scale").is_displayed()
 
 
-def test_the_keyboard_reaches_everything(made, browser):
-    opened(browser, made[2])
+def test_the_keyboard_reaches_everything(page):
     keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
     reached = []
     for _ in range(40):
-        browser.switch_to.active_element.send_keys(keys.TAB)
-        reached.append(run(browser, "return document.activeElement.id || document.activeElement.tagName"))
+        page.switch_to.active_element.send_keys(keys.TAB)
+        reached.append(run(page, "return document.activeElement.id || document.activeElement.tagName"))
     wanted = "view colour chosen order closer farther reset lasso map SUMMARY copy-command"
     assert set(wanted.split()) <= set(reached)
-    board = browser.find_element("id", "map")
+    board = page.find_element("id", "map")
     board.send_keys("n")
-    assert browser.find_element("id", "tip").is_displayed()
-    x, _ = where(browser, 0)
+    assert page.find_element("id", "tip").is_displayed()
+    x, _ = where(page, 0)
     board.send_keys(keys.ARROW_RIGHT)
-    assert where(browser, 0)[0] < x
+    assert where(page, 0)[0] < x
     board.send_keys("+")
     board.send_keys("0")
-    assert where(browser, 0)[0] == pytest.approx(x)
-    choose(browser, "chosen", "0")
-    assert run(browser, "return bicliqueMap.selected()") > 0
+    assert where(page, 0)[0] == pytest.approx(x)
+    choose(page, "chosen", "0")
+    assert run(page, "return bicliqueMap.selected()") > 0
     board.send_keys(keys.ESCAPE)
-    assert run(browser, "return bicliqueMap.selected()") == 0
-    assert quiet(browser)
+    assert run(page, "return bicliqueMap.selected()") == 0
 
 
 @pytest.mark.parametrize(("name", "options"), [("dark", {"dark": True}), ("phone", {"width": 360, "height": 740})])
