@@ -25,7 +25,8 @@
 
   const canvas = byId("map"), tip = byId("tip"), state = byId("state");
   const pen = canvas.getContext("2d");
-  let view = 0, colour = "cluster", zoom = 1, middle = [0.5, 0.5], labels = own, chosen = null, focus = -1;
+  const centre = (v) => [v.wide / 2, v.tall / 2];
+  let view = 0, colour = "cluster", zoom = 1, middle = centre(views[0]), labels = own, chosen = null, focus = -1;
   let lassoing = false, loop = null, colours = {}, stacks = null, boxes = [];
 
   // Lists to choose from
@@ -144,9 +145,7 @@
 
   function transform() {
     const [width, height] = size(), [sx, sy] = scales();
-    const v = views[view];
-    const at = [middle[0] * v.wide, middle[1] * v.tall];
-    return { ax: sx / 65535, bx: width / 2 - at[0] * sx, ay: -sy / 65535, by: height / 2 + at[1] * sy };
+    return { ax: sx / 65535, bx: width / 2 - middle[0] * sx, ay: -sy / 65535, by: height / 2 + middle[1] * sy };
   }
 
   function where(i) {
@@ -247,12 +246,10 @@
     drawNames((x, y) => pixels[y * width + x] !== ground);
     drawAxes();
     if (focus >= 0) ring(focus);
-    if (loop && loop.length > 1) {
+    if (loop) {
       pen.strokeStyle = colours.accent;
       pen.lineWidth = 2 * ratio();
-      pen.beginPath();
-      loop.forEach(([x, y], j) => (j ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-      pen.stroke();
+      pen.stroke(along(loop));
     }
   }
 
@@ -402,11 +399,7 @@
 
   // Selecting rows
 
-  function count(list) {
-    let found = 0;
-    for (let i = 0; i < n; i++) found += list[i];
-    return found;
-  }
+  const count = (list) => list.reduce((found, one) => found + one, 0);
 
   function select(list) {
     chosen = list;
@@ -419,23 +412,19 @@
     recolour();
   }
 
-  function inside(polygon, x, y) {
-    let found = false;
-    for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
-      const [xi, yi] = polygon[i], [xj, yj] = polygon[j];
-      if (yi > y !== yj > y && x < ((xj - xi) * (y - yi)) / (yj - yi) + xi) found = !found;
-    }
-    return found;
+  function along(points) {
+    const path = new Path2D();
+    for (const point of points) path.lineTo(...point);
+    return path;
   }
 
   function endLoop() {
-    const polygon = loop, t = transform(), v = views[view];
+    const points = loop, path = along(points), t = transform(), v = views[view];
     loop = null;
-    if (!polygon || polygon.length < 3) return redraw();
-    const list = new Uint8Array(n);
-    for (let i = 0; i < n; i++) list[i] = inside(polygon, t.bx + t.ax * v.x[i], t.by + t.ay * v.y[i]) ? 1 : 0;
+    if (points.length < 3) return redraw();
+    const within = (i) => pen.isPointInPath(path, t.bx + t.ax * v.x[i], t.by + t.ay * v.y[i], "evenodd");
     byId("chosen").value = "";
-    select(list);
+    select(Uint8Array.from({ length: n }, (_, i) => within(i)));
   }
 
   async function copyText(text, done) {
@@ -449,7 +438,7 @@
 
   byId("copy").addEventListener("click", () => {
     const list = [];
-    for (let i = 0; i < n; i++) if (chosen && chosen[i]) list.push(copied(i));
+    for (let i = 0; i < n; i++) if (chosen[i]) list.push(copied(i));
     const box = byId("ids");
     box.value = list.join("\n");
     const what = data.ids && data.exactIds ? "ids" : "row numbers, counted from 0,";
@@ -474,30 +463,24 @@
 
   // Moving about
 
-  function zoomAt(factor, px, py) {
-    const [width, height] = size(), next = Math.min(Math.max(zoom * factor, 0.5), 200);
-    const [sx, sy] = scales(), v = views[view];
-    const x = px === undefined ? width / 2 : px, y = py === undefined ? height / 2 : py;
-    const u = middle[0] * v.wide + (x - width / 2) / sx, w = middle[1] * v.tall - (y - height / 2) / sy;
-    const share = zoom / next;
-    middle = [
-      (u - ((x - width / 2) / sx) * share) / Math.max(v.wide, 1e-9),
-      (w + ((y - height / 2) / sy) * share) / Math.max(v.tall, 1e-9),
-    ];
+  function zoomAt(factor, px = canvas.width / 2, py = canvas.height / 2) {
+    const [width, height] = size(), [sx, sy] = scales(), next = Math.min(Math.max(zoom * factor, 0.5), 200);
+    const dx = (px - width / 2) / sx, dy = (py - height / 2) / sy, moved = 1 - zoom / next;
+    middle = [middle[0] + dx * moved, middle[1] - dy * moved];
     zoom = next;
     tell(-1);
     redraw();
   }
 
   function move(dx, dy) {
-    const [sx, sy] = scales(), v = views[view];
-    middle = [middle[0] - dx / sx / Math.max(v.wide, 1e-9), middle[1] + dy / sy / Math.max(v.tall, 1e-9)];
+    const [sx, sy] = scales();
+    middle = [middle[0] - dx / sx, middle[1] + dy / sy];
     redraw();
   }
 
   function reset() {
     zoom = 1;
-    middle = [0.5, 0.5];
+    middle = centre(views[view]);
     tell(-1);
     redraw();
   }
