@@ -162,14 +162,6 @@ def test_operators_give_the_same_without_storing_k():
         )
 
 
-def test_multiplicities_are_repeated_rows():
-    weights = np.arange(12) % 3 + 1
-    repeated = np.repeat(np.arange(12), weights)
-    assert k_way_normalized_cut(K, LABELS, 4, weights) == pytest.approx(
-        k_way_normalized_cut(K[np.ix_(repeated, repeated)], LABELS[repeated], 4)
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
