@@ -1,11 +1,10 @@
 """Every module constant that default fits read, with what it is for; few of them can change labels.
 
-Fits of five kinds are traced. What counts is the bytecode of the functions that run, branches that are not taken
-included, and the defaults of their parameters.
+Fits of five kinds are traced. What counts is the text of the functions that run: branches that are not taken, and the
+defaults of parameters, included.
 """
 
 import ast
-import dis
 import inspect
 import sys
 import threading
@@ -130,19 +129,18 @@ def parsed():
 TREES = parsed()
 
 
-def defaults_of_parameters():
-    """Names in the defaults of parameters, by the module and the first line of a function."""
+def names_in_functions():
+    """All names in every function, by its module and first line."""
     found = {}
     for module, tree in TREES.items():
         for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                line = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
-                given = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-                found[module, line] = [name.id for one in given for name in ast.walk(one) if isinstance(name, ast.Name)]
+            if isinstance(node, ast.FunctionDef):
+                line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                found[module, line] = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
     return found
 
 
-DEFAULTS = defaults_of_parameters()
+NAMES = names_in_functions()
 
 
 def home(module, name):
@@ -161,26 +159,13 @@ def is_number(value):
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def names_in(code, scope):
-    """Names of modules that a function reads, as (module, name): in its body, and in the defaults of parameters."""
-    module, last = scope["__name__"], None
-    for step in dis.get_instructions(code):
-        if step.opname == "LOAD_GLOBAL":
-            last = scope.get(step.argval)
-            yield module, step.argval
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and inspect.ismodule(last):
-            yield last.__name__, step.argval
-            last = None
-    yield from ((module, name) for name in DEFAULTS.get((module, code.co_firstlineno), ()))
-
-
 def constants_read(fit):
     """The module constants in the functions that a fit runs, in any of its threads."""
-    ran = {}
+    ran = set()
 
     def note(frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
-            ran[frame.f_code] = frame.f_globals
+        if event == "call":
+            ran.add((frame.f_globals.get("__name__"), frame.f_code.co_firstlineno))
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -190,12 +175,11 @@ def constants_read(fit):
         sys.setprofile(None)
         threading.setprofile(None)
     found = set()
-    for code, scope in ran.items():
-        for module, name in names_in(code, scope):
-            if name.isupper() and module in TREES:
-                place, own = home(module, name)
-                if is_number(getattr(sys.modules.get(place), own, None)):
-                    found.add(f"{place.removeprefix('biclique.')}.{own}")
+    for place in ran & NAMES.keys():
+        for name in filter(str.isupper, NAMES[place]):
+            module, own = home(place[0], name)
+            if is_number(getattr(sys.modules[module], own, None)):
+                found.add(f"{module.removeprefix('biclique.')}.{own}")
     return found
 
 

@@ -21,16 +21,27 @@ def fitted(rows, **parameters):
     return BicliqueSpectralClustering(2, **parameters).fit(rows, sample_weight=weights), weights
 
 
-@pytest.mark.parametrize("order", [2, 2.5, 8, 1000])
-@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem"])
-def test_degrees_are_sums_of_similarities(rows, order, gram):
-    rank = {"rank": len(rows)} if gram == "nystroem" else {}
-    model, weights = fitted(rows, order=order, gram=gram, gamma=0.2, precision="float64", **rank)
-    new = rows[:5] + 0.1
-    for some in (rows, new):
+WAYS = {
+    "dense": {},
+    "tiled": {"gram": "tiled"},
+    "landmarks": {"gram": "nystroem", "rank": 71},
+    "neighborhoods": {"affinity": "neighborhoods"},
+}
+
+
+@pytest.mark.parametrize("order", [2, 2.5, 1000])
+@pytest.mark.parametrize("way", WAYS)
+def test_degrees_are_sums_of_similarities(rows, order, way):
+    kernel = {"gamma": 0.2, "precision": "float64"} if way != "neighborhoods" else {}
+    model, weights = fitted(rows, order=order, **kernel, **WAYS[way])
+    for some in (rows, rows[:5] + 0.1):
         found = model._fitted.degrees(model._fitted.embed(some, 1))
-        expected = RBF(0.2).block(some, rows) @ weights
-        np.testing.assert_allclose(found, expected, rtol=1e-4 if gram == "nystroem" else 1e-9)
+        if way == "neighborhoods":
+            landmarks = model._fitted.points.map.landmarks
+            expected = oracles.neighborhood_kernel(some, landmarks, model.n_neighbors_, rows) @ weights
+        else:
+            expected = RBF(0.2).block(some, rows) @ weights
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if way == "landmarks" else 1e-9)
 
 
 @pytest.mark.parametrize("order", [2, 2.5])
@@ -41,15 +52,6 @@ def test_degrees_of_a_graph(rows, order):
     of_vertices = np.zeros(len(rows))
     of_vertices[place] = weights
     np.testing.assert_allclose(fit.degrees(model.embedding_), (fit.points.trained.K @ of_vertices)[place], rtol=1e-9)
-
-
-@pytest.mark.parametrize("order", [2, 2.5])
-def test_degrees_of_neighborhoods(rows, order):
-    model, weights = fitted(rows, affinity="neighborhoods", order=order)
-    Z, r = model._fitted.points.map.landmarks, model.n_neighbors_
-    for some in (rows, rows[:5] + 0.1):
-        found = model._fitted.degrees(model._fitted.embed(some, 1))
-        np.testing.assert_allclose(found, oracles.neighborhood_kernel(some, Z, r, rows) @ weights, rtol=1e-9)
 
 
 def test_order_infinity_has_no_degrees(rows):

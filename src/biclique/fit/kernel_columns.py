@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import IntArray
 from biclique.exceptions import GapsWarning, ParameterError, warn_user
 from biclique.fit.settings import Settings
 from biclique.kernels.gower import Columns
@@ -36,7 +36,7 @@ def find_columns(settings: Settings, source: RowSource, by_dtype: np.ndarray | N
     everywhere = Columns(mask, np.zeros(d), np.zeros(d))  # until it is known which have no value
 
     def of_block(block: Block) -> Columns:
-        rows = dense(block.rows)
+        rows = block.rows.toarray() if sparse.issparse(block.rows) else block.rows
         numbers = range(block.start, block.start + len(rows))
         (everywhere if own is None else own).check_rows(rows, numbers, source.names)
         return Columns.of(rows[block.weights > 0], mask)
@@ -45,11 +45,6 @@ def find_columns(settings: Settings, source: RowSource, by_dtype: np.ndarray | N
     columns = own or reduce(Columns.joined, found)
     _warn_about_gaps(columns, source)
     return columns
-
-
-def dense(rows: Rows) -> FloatArray:
-    """The rows; sparse ones were refused before, and are for the type checker."""
-    return rows.toarray() if sparse.issparse(rows) else rows
 
 
 def _warn_about_gaps(columns: Columns, source: RowSource) -> None:

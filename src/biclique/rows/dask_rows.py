@@ -265,14 +265,13 @@ class DaskRows(RowSource):
     # The three verbs
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
-        numbers = draw_numbers(self.n_counted, size, random)
-        ends = np.cumsum(list(self._counted.values()), dtype=np.intp)
-        drawn = dict(zip(self._counted, np.split(numbers, np.searchsorted(numbers, ends[:-1])), strict=False))
-        before = dict(zip(self._counted, ends - list(self._counted.values()), strict=True))
+        numbers = draw_numbers(self.n_counted, size, random)  # among the rows that count
+        before = dict(zip(self._counted, np.cumsum([0, *self._counted.values()]), strict=False))
 
         def take(block: Block) -> tuple[Rows, FloatArray]:
-            counted = np.flatnonzero(block.weights > 0)
-            places = counted[drawn[block.start] - before[block.start]]
+            counted, first = np.flatnonzero(block.weights > 0), before[block.start]
+            low, high = np.searchsorted(numbers, [first, first + len(counted)])
+            places = counted[numbers[low:high] - first]
             return block.rows[places], block.weights[places]
 
         rows, weights = self._joined(self.map(take, "draw", QUIET))
