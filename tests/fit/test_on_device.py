@@ -75,10 +75,7 @@ def test_groups_are_found_and_rows_get_their_labels_again(blobs, device, own):
     model = fitted(X, device, **own)
     assert adjusted_rand_score(y, model.labels_) > 0.98
     assert np.array_equal(model.embedding_, fitted(X, device, **own).embedding_)
-    assert isinstance(model.labels_, np.ndarray)
-    assert model.embedding_.shape == (3000, 5)
     assert np.array_equal(model.predict(X), model.labels_)
-    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-4)
 
 
 WAYS = [

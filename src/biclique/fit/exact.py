@@ -156,9 +156,9 @@ class CutEmbedding:
     lowest: float = 0.0
     """The lowest of these, as a share of the largest."""
 
-    def warn(self, settings: Settings, n_clusters: int) -> None:
+    def warn(self, settings: Settings) -> None:
         """Say what is wrong with connected components and eigenpairs."""
-        parts, pairs, n = self.parts, self.pairs, self.rows.shape[0]
+        parts, pairs, n, n_clusters = self.parts, self.pairs, self.rows.shape[0], settings.n_groups
         if parts is not None and parts.max() + 1 > n_clusters:
             sizes = np.sort(np.bincount(parts, self.cut.weights))[::-1]
             shown = ", ".join(f"{size:g}" for size in sizes[:5]) + (", …" if len(sizes) > 5 else "")
@@ -280,10 +280,12 @@ class ExactCuts:
         if kernel is None:
             raise TypeError("a device computes K of a kernel")
         _, reason = choose_gram(settings, source, n)
-        X, owned = source.placed()
+        X = source.placed()
         precision = "float32" if settings.precision == "auto" else settings.precision
         facts: dict[str, Any] = {"device": str(source.device), "precision": precision}
-        gram = TorchGram(kernel, X, tick=progress.tick if progress.enabled else None, owned=owned, **facts)
+        gram = TorchGram(
+            kernel, X, tick=progress.tick if progress.enabled else None, owned=X is not source.held, **facts
+        )
         weights = np.ones(n) if source.weights is None else source.weights
         orders = settings.orders_for(pool.n)
         probe, k = None, min(settings.n_columns, n) - 1

@@ -94,8 +94,15 @@ def fit_exact(
 ) -> tuple[Fitted, Training]:
     """The cut of an exact K, and what all rows get; ``label`` assigns in another way than the settings say."""
     settings = settings.seeded()
-    cuts = exact_cuts(settings, source, progress)
-    vertices, n_jobs = cuts.vertices, settings.n_jobs
+    random, n_jobs = check_random(settings.random_state), settings.n_jobs
+    if not settings.kernel.given and settings.kernel.euclidean:
+        warn_about_spread(source.held, source.names)
+    if source.device is not None:
+        cuts = ExactCuts.on_device(settings, source, random, progress)
+    else:
+        weights = np.ones(source.n_rows) if source.weights is None else source.weights
+        cuts = ExactCuts.of_rows(settings, source, find_vertices(settings, source.held, weights), random, progress)
+    vertices = cuts.vertices
 
     def by_name(found: CutEmbedding) -> Assignment:
         return assign(settings, found, settings.n_groups)
@@ -137,16 +144,5 @@ def fit_exact(
         fitted.seen = Seen.of(found.rows, labels, vertices.weights, values, order, short_steps=short)
         labels = fitted.labels_at(vertices.index, source.held, n_jobs)
         training = replace(training, labels=labels, cut_history=assignment.cut_history)
-    found.warn(settings, settings.n_groups)
+    found.warn(settings)
     return fitted, training
-
-
-def exact_cuts(settings: Settings, source: RowSource, progress: Progress) -> ExactCuts:
-    """K of all rows that count, on the host or on a device, ready to be cut."""
-    if not settings.kernel.given and settings.kernel.euclidean:
-        warn_about_spread(source.held, source.names)
-    if source.device is not None:
-        return ExactCuts.on_device(settings, source, check_random(settings.random_state), progress)
-    weights = np.ones(source.held.shape[0]) if source.weights is None else source.weights
-    vertices = find_vertices(settings, source.held, weights)
-    return ExactCuts.of_rows(settings, source, vertices, check_random(settings.random_state), progress)

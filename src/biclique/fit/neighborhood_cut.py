@@ -215,7 +215,7 @@ def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, 
     if not source.in_memory:
         dtype = np.min_scalar_type(found.size)
         return source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
-    X, _ = source.placed()
+    X = source.placed()
     weights = np.ones(X.shape[0]) if source.weights is None else source.weights
     if not on_host(X):
         return ArrayRows(found.landmark_numbers(X), moved(float64(weights), X), block_rows=X.shape[0])

@@ -82,9 +82,9 @@ class RowSource(ABC):
         """The rows themselves, if they are in memory."""
         raise TypeError("these are rows of Dask, and rows in memory are needed")
 
-    def placed(self) -> tuple[Rows, bool]:
-        """The rows on the device that computes, and whether they were copied for that."""
-        return self.held, False
+    def placed(self) -> Rows:
+        """The rows on the device that computes; a copy, if they were elsewhere."""
+        return self.held
 
     @abstractmethod
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
@@ -158,9 +158,8 @@ class ArrayRows(RowSource):
     def held(self) -> Rows:
         return self.X
 
-    def placed(self) -> tuple[Rows, bool]:
-        X = self.X if self.device is None else place_rows(self.X, self.device)
-        return X, X is not self.X
+    def placed(self) -> Rows:
+        return self.X if self.device is None else place_rows(self.X, self.device)
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
         chosen = drawn(self.weights, size, random)
@@ -182,7 +181,7 @@ class ArrayRows(RowSource):
 
     def _blocks(self) -> Iterator[Block]:
         if self.device is not None:
-            self.X = self.placed()[0]  # for all passes to come
+            self.X = self.placed()  # for all passes to come
             yield Block(self.X, moved(self.weights, self.X))
             return
         for top in range(0, self.n_rows, self.block_rows):
