@@ -34,6 +34,7 @@ from biclique.runtime.arguments import (
     check_random,
     fixed_seed,
     is_number,
+    require,
 )
 from biclique.spectral.assign import ASSIGNERS
 from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, check_order
@@ -282,11 +283,9 @@ def an_affinity(name: str, value: object) -> None:
     """The name of a kernel or of a graph, a kernel, or a function of two rows."""
     if isinstance(value, str):
         check_choice(name, value, (NEIGHBORHOODS, *KERNEL_NAMES, "precomputed", *NEIGHBOR_AFFINITIES))
-    elif not (isinstance(value, Kernel) or callable(value)):
-        raise ParameterError(
-            f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
-            f"biclique.kernels.Kernel, got {value!r}."
-        )
+        return
+    what = "the name of a kernel, 'precomputed', a function of two rows or a biclique.kernels.Kernel"
+    require(isinstance(value, Kernel) or callable(value), name, what, value)
 
 
 def a_bandwidth(name: str, value: object) -> None:
@@ -302,21 +301,19 @@ def a_bandwidth(name: str, value: object) -> None:
 
 def an_order(name: str, value: object) -> None:
     """An order of hypergraphs."""
-    if isinstance(value, str):
-        raise ParameterError(f"{name} must be a number from 2 to infinity, got {value!r}.")
+    require(not isinstance(value, str), name, "a number from 2 to infinity", value)
     check_order(cast("float", value))
 
 
 def a_tolerance(name: str, value: object) -> None:
     """The tolerance of eigenpairs."""
-    if not is_number(value) or not 0 <= value < 1:
-        raise ParameterError(f"{name} must be 'auto' or a number from 0 to 1, got {value!r}.")
+    require(is_number(value) and 0 <= value < 1, name, "'auto' or a number from 0 to 1", value)
 
 
 def a_rank(name: str, value: object) -> None:
     """The number of landmarks or features."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ParameterError(f"{name} must be 'auto', 'all' or a whole number of at least 1, got {value!r}.")
+    count = isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
+    require(count, name, "'auto', 'all' or a whole number of at least 1", value)
 
 
 def a_device(name: str, value: object) -> None:
@@ -324,11 +321,9 @@ def a_device(name: str, value: object) -> None:
     named = isinstance(value, str) and re.fullmatch(rf"({'|'.join(DEVICES)})(:\d+)?", value)
     kind: Any = getattr(sys.modules.get("torch"), "device", ())
     opened = isinstance(value, kind) and value.type != "meta"
-    if not (value is None or named or opened):
-        raise ParameterError(
-            f"{name} must be None, {', '.join(map(repr, DEVICES))}, one of several by its number ('cuda:1') or a "
-            f"torch.device that holds numbers, got {value!r}."
-        )
+    devices = ", ".join(map(repr, DEVICES))
+    what = f"None, {devices}, one of several by its number ('cuda:1') or a torch.device that holds numbers"
+    require(bool(value is None or named or opened), name, what, value)
 
 
 CONSTRAINTS: dict[str, Check] = {

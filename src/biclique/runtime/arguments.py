@@ -40,6 +40,12 @@ def check_choice(name: str, value: object, allowed: Collection[str]) -> None:
         raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}{meant}")
 
 
+def require(allowed: bool, name: str, what: str, value: object) -> None:
+    """Refuse an argument that is not what it must be."""
+    if not allowed:
+        raise ParameterError(f"{name} must be {what}, got {value!r}.")
+
+
 MOST_STARTS = 10_000
 """Of k-means: with more, a fit would not end."""
 
@@ -66,21 +72,19 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
     """An argument that is a finite real number."""
-    if not is_number(value) or value < least:
-        bound = f" of at least {least:g}" if np.isfinite(least) else ""
-        raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
+    bound = f" of at least {least:g}" if np.isfinite(least) else ""
+    require(is_number(value) and value >= least, name, f"a finite number{bound}", value)
 
 
 def check_flag(name: str, value: object) -> None:
     """An argument that is true or false."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name} must be True or False, got {value!r}.")
+    require(isinstance(value, (bool, np.bool_)), name, "True or False", value)
 
 
 def check_jobs(n_jobs: object) -> None:
     """A number of threads, as joblib takes it."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {n_jobs!r}.")
+    number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs != 0
+    require(number or n_jobs is None, "n_jobs", "None or -1 (every core) or a number of threads", n_jobs)
 
 
 def check_random(random_state: object) -> np.random.RandomState:
