@@ -14,20 +14,31 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError
 from biclique.progress import Progress
 from tests.optional import Optional, needs
-from tests.rows.test_dask import delayed, fails_to_read, model
 
 dask, da, distributed = Optional("dask"), Optional("dask.array"), Optional("distributed")
 pytestmark = [needs("distributed"), pytest.mark.once]
+
+CHUNKS = (90, 1, 0, 109, 100)
+
+
+def model(**parameters):
+    return BicliqueSpectralClustering(**{"n_clusters": 4, "random_state": 0, "rank": 40, **parameters})
+
+
+def delayed(X):
+    return da.from_array(X, chunks=(CHUNKS, X.shape[1]))
 
 
 @pytest.fixture(scope="module")
 def client():
     """Two worker processes of two threads; one death of a task is forgiven.
 
-    Processes are forked from a server that has imported everything: those that replace dead ones start at once.
+    Processes are forked from a server that has imported everything: those that replace dead ones start at once. This
+    file imports no other tests: with those of ``test_dask.py`` in the server, new workers did not always start.
     """
     multiprocessing.set_forkserver_preload(["distributed", "biclique", __name__])
     settings = {
@@ -165,13 +176,19 @@ def test_a_chunk_that_kills_every_worker(client, blobs, tmp_path):
         model().fit(X)
 
 
+def broken(block, block_info=None):
+    if block_info is not None and block_info[0]["chunk-location"][0] == 3:
+        raise OSError("no such file")
+    return block
+
+
 def test_errors_have_their_place(client, blobs):
-    unreadable = delayed(blobs[0]).map_blocks(fails_to_read, dtype=float, meta=np.empty((0, 0)))
+    unreadable = delayed(blobs[0]).map_blocks(broken, dtype=float, meta=np.empty((0, 0)))
     gaps = blobs[0].copy()
-    gaps[[140, 250], 1] = np.nan
+    gaps[[120, 250], 1] = np.nan
     for X, message in (
         (unreadable, r"it cannot be read \(OSError: no such file"),
-        (delayed(gaps), "X contains NaN: .* row 140, column 1"),
+        (delayed(gaps), "X contains NaN: .* row 120, column 1"),
     ):
         with pytest.raises(DataError, match=f"chunk 3 of X, in the pass over the rows for the draw: {message}"):
             model().fit(X)
