@@ -12,7 +12,6 @@ from biclique.features.maps import (
     FourierMap,
     NystroemMap,
     SketchMap,
-    check_features,
     column_sums,
     exact_columns,
     make_map,
@@ -229,13 +228,13 @@ def test_which_map():
 
 def test_kernels_without_features_are_refused():
     with pytest.raises(ParameterError, match=r"gram='features' knows rbf, laplacian, .* not 'sigmoid': use gram"):
-        check_features(Sigmoid(1.0, 0.0), 3)
+        map_kind("features", Sigmoid(1.0, 0.0), 3, "auto")
     with pytest.raises(ParameterError, match="not 'function'"):
-        check_features(Function(min, {}), 3)
+        map_kind("features", Function(min, {}), 3, "auto")
     with pytest.raises(ParameterError, match=r"needs coef0 of at least 0, got -1: use gram='nystroem'"):
-        check_features(Polynomial(1.0, -1.0, 3), 3)
+        map_kind("features", Polynomial(1.0, -1.0, 3), 3, "auto")
     with pytest.raises(ParameterError, match="takes the 5000 columns of X as they are, at most 2048"):
-        check_features(Linear(), 5000)
+        map_kind("features", Linear(), 5000, "auto")
     with pytest.raises(ParameterError, match="has no exact feature map"):
         ExactMap(RBF(1.0), 3)
 

@@ -50,16 +50,21 @@ class DeviceSearch:
         self._landmarks, self._left = moved(rows, like), as_dtype(moved(left, like), np.float32)
         self._offset, self.torch = moved(self.offset, like), torch
 
-    @property
-    def step(self) -> int:
-        """Rows that are searched at once."""
-        return max(PRODUCT_ENTRIES // len(self._left), 1)
+    def in_pieces(self, X: Tensor, search: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """What a search of some rows gives for all, as many at once as bounds fit the memory."""
+        step = max(PRODUCT_ENTRIES // len(self._left), 1)
+        found = [search(X[top : top + step]) for top in range(0, max(len(X), 1), step)]
+        near, certain = (self.torch.cat(parts) for parts in zip(*found, strict=True))
+        return near, certain
 
     def nearest_set(self, X: Tensor, r: int, tie: float, rounding: Tensor | float) -> tuple[Tensor, Tensor]:
-        """The r < p nearest landmarks of rows, (m, r), and for which rows it is certain that no other is as near.
+        """The r nearest landmarks of rows, ascending, (m, r), and for which rows no other is as near for certain.
 
         Rows that float32 leaves in doubt are measured in float64.
         """
+        if r >= self.p:
+            everyone = self.torch.arange(self.p, dtype=self.torch.int32, device=X.device)
+            return everyone.repeat(len(X), 1), self.torch.ones(len(X), dtype=self.torch.bool, device=X.device)
         torch = self.torch
         rows = (float64(X) - self._offset) * self.scale
         own = (rows * rows).sum(1)
@@ -77,7 +82,7 @@ class DeviceSearch:
             gap, near[doubt] = torch.sqrt(gap), torch.gather(some, 1, order)[:, :r]
             others = gap[:, r] if low.shape[1] == self.p else torch.minimum(gap[:, r], torch.sqrt(low[:, -1]))
             certain[doubt] = others > gap[:, r - 1] * (1 + tie) + rounding[doubt]
-        return near, certain
+        return torch.sort(near.to(torch.int32), dim=1).values, certain
 
     def _bounds(self, rows: Tensor, own: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The smallest lower bounds of squared distances, ascending, and their landmarks, (m, count)."""
@@ -90,11 +95,9 @@ class DeviceSearch:
 
 def nearest_landmark(rows: FloatArray, landmarks: FloatArray, like: Tensor) -> IntArray:
     """The number of the nearest landmark of every row, (m,), found on a device but for ties."""
-    search, there = DeviceSearch(landmarks, like), moved(rows, like)
-    found = [
-        search.nearest_set(there[top : top + search.step], 1, 0.0, 0.0) for top in range(0, len(there), search.step)
-    ]
-    near, certain = (to_host(search.torch.cat(parts)) for parts in zip(*found, strict=True))
+    search = DeviceSearch(landmarks, like)
+    found = search.in_pieces(moved(rows, like), lambda x: search.nearest_set(x, 1, 0.0, 0.0))
+    near, certain = (to_host(part) for part in found)
     near, tied = near[:, 0], np.flatnonzero(~certain)
     if len(tied):
         near[tied] = nearest_row(None, rows[tied], landmarks, 1)

@@ -227,23 +227,6 @@ def has_sketch(kernel: Kernel) -> bool:
     return kernel.form is not None and kernel.form.function == "power"
 
 
-def check_features(kernel: Kernel, n_columns: int) -> None:
-    """Refuse a kernel that has no feature map."""
-    form, columns = kernel.form, exact_columns(kernel, n_columns)
-    if form is not None and has_sketch(kernel) and form.coef0 < 0:
-        raise ParameterError(f"gram='features' needs coef0 of at least 0, got {form.coef0:g}: use gram='nystroem'.")
-    if columns is None and (form is None or form.function not in ("gauss", "manhattan")):
-        raise ParameterError(
-            f"gram='features' knows rbf, laplacian, linear, cosine and polynomial of whole degree, not "
-            f"{kernel.name!r}: use gram='nystroem', which takes every kernel."
-        )
-    if columns is not None and columns > MOST_EXACT_COLUMNS and not has_sketch(kernel):
-        raise ParameterError(
-            f"gram='features' for affinity={kernel.name!r} takes the {columns} columns of X as they are, at most "
-            f"{MOST_EXACT_COLUMNS}: use gram='nystroem', or fewer columns (sklearn.decomposition.TruncatedSVD)."
-        )
-
-
 def _dense(X: Rows) -> FloatArray:
     return X.toarray() if sparse.issparse(X) else X
 
@@ -252,12 +235,26 @@ def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
     """Which feature map holds K: a key of ``FEATURE_MAPS``; ``gram="features"`` leaves it to the kernel."""
     if gram in FEATURE_MAPS:
         return gram
-    check_features(kernel, n_columns)
-    columns = exact_columns(kernel, n_columns)
+    form, columns = kernel.form, exact_columns(kernel, n_columns)
+    if form is not None and has_sketch(kernel) and form.coef0 < 0:
+        raise ParameterError(f"gram='features' needs coef0 of at least 0, got {form.coef0:g}: use gram='nystroem'.")
     if columns is None:
-        return "fourier"
-    most = MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)
-    return "exact" if columns <= most or not has_sketch(kernel) else "sketch"
+        if form is not None and form.function in ("gauss", "manhattan"):
+            return "fourier"
+        raise ParameterError(
+            f"gram='features' knows rbf, laplacian, linear, cosine and polynomial of whole degree, not "
+            f"{kernel.name!r}: use gram='nystroem', which takes every kernel."
+        )
+    if has_sketch(kernel):
+        return (
+            "exact" if columns <= (MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)) else "sketch"
+        )
+    if columns > MOST_EXACT_COLUMNS:
+        raise ParameterError(
+            f"gram='features' for affinity={kernel.name!r} takes the {columns} columns of X as they are, at most "
+            f"{MOST_EXACT_COLUMNS}: use gram='nystroem', or fewer columns (sklearn.decomposition.TruncatedSVD)."
+        )
+    return "exact"
 
 
 def make_map(

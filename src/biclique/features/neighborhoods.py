@@ -115,43 +115,38 @@ class NeighborhoodMap(FeatureMap):
 
         Those of a tensor are on its device.
         """
-        if not on_host(X):
-            return self._numbers_on_device(X)  # type: ignore[no-any-return]
-        near, member = self.members(X)
-        numbers: IntArray = np.sort(np.where(member, near, self.size).astype(np.int32), axis=1)
-        return numbers[:, : int(member.sum(axis=1).max(initial=0))]
-
-    def members(self, X: Rows) -> tuple[IntArray, np.ndarray]:
-        """Numbers of the nearest landmarks of every row, (m, c), and which of them are in N(x)."""
         near, certain = self._nearest_set(X)
-        member = np.ones(near.shape, dtype=bool)
-        unsure = np.flatnonzero(~certain)
+        xp = namespace(near)
+        unsure: IntArray = to_host(xp.argwhere(~certain))[:, 0]
         if len(unsure):
-            found, own = self._members_by_distance(rows_on_host(X, unsure))
-            more = ((0, 0), (0, found.shape[1] - near.shape[1]))
-            near, member = np.pad(near, more), np.pad(member, more)
-            near[unsure], member[unsure] = found, own
-        return near, member
+            found = self._members_by_distance(rows_on_host(X, unsure))
+            behind = 0 * near[:, [0] * (found.shape[1] - self.n_neighbors)] + self.size
+            near = xp.concatenate([near, behind], 1)
+            near[moved(unsure, near)] = moved(found, near)
+        return near
 
     def _nearest_set(self, X: Rows) -> tuple[IntArray, np.ndarray]:
-        """The r nearest landmarks of every row in any order, (m, r), and for which rows these are certainly N(x)."""
+        """The r nearest landmarks of every row, ascending, (m, r), and for which rows these are certainly N(x)."""
         r = self.n_neighbors
         if isinstance(self.metric, Gower):
-            return np.zeros((X.shape[0], r), dtype=np.intp), np.zeros(X.shape[0], dtype=bool)
-        return self._searched().nearest_set(self._rows(X), r, TIE, self._rounding(X))
+            return np.zeros((X.shape[0], r), dtype=np.int32), np.zeros(X.shape[0], dtype=bool)
+        if on_host(X):
+            near, certain = self._searched().nearest_set(self._rows(X), r, TIE, self._rounding(X))
+            return np.sort(near.astype(np.int32), axis=1), certain
+        search = DeviceSearch(np.asarray(self.landmarks), X)
+        return search.in_pieces(X, lambda x: search.nearest_set(self._rows(x), r, TIE, self._rounding(x)))
 
-    def _members_by_distance(self, X: Rows) -> tuple[IntArray, np.ndarray]:
-        """The same from distances in float64."""
-        r, most = self.n_neighbors, min(MOST_TIED * self.n_neighbors, self.size)
+    def _members_by_distance(self, X: Rows) -> IntArray:
+        """N(x) as ``landmark_numbers`` gives it, from distances in float64."""
+        r, p, most = self.n_neighbors, self.size, min(MOST_TIED * self.n_neighbors, self.size)
         gap, near = self._nearest(X, min(r + 1, most))
-        member = gap <= self._reach(X, gap)
-        tied = np.flatnonzero(member[:, -1])
-        if not len(tied) or near.shape[1] == self.size:
-            return near, member
-        more = ((0, 0), (0, most - near.shape[1]))
-        near, member = np.pad(near, more), np.pad(member, more)
-        near[tied], member[tied] = self._tied_members(X[tied], most)
-        return near, member
+        numbers = np.where(gap <= self._reach(X, gap), near, p)
+        tied = np.flatnonzero(numbers[:, -1] < p)
+        if len(tied) and near.shape[1] < p:
+            numbers = np.pad(numbers, ((0, 0), (0, most - near.shape[1])), constant_values=p)
+            numbers[tied] = self._tied_members(X[tied], most)
+        numbers.sort(axis=1)
+        return numbers[:, : int((numbers < p).sum(axis=1).max(initial=r))].astype(np.int32)
 
     def _reach(self, X: Rows, gap: FloatArray) -> FloatArray:
         """The distance up to which landmarks are members: that of the r-th, up to ties and the rounding of the rows."""
@@ -176,19 +171,14 @@ class NeighborhoodMap(FeatureMap):
         found: FloatArray = float64(namespace(X).linalg.norm(rows, np.inf, 1))
         return found
 
-    def _tied_members(self, X: Rows, most: int) -> tuple[IntArray, np.ndarray]:
+    def _tied_members(self, X: Rows, most: int) -> IntArray:
         """The same for rows with ties at the r-th place: the nearer landmarks, then the tied ones by number."""
         r = self.n_neighbors
         gap, near = self._nearest(X, min(MOST_TIED * most, self.size))
         reach = self._reach(X, gap)
         nearer, member = gap < 2 * gap[:, r - 1 : r] - reach, gap <= reach
         order = np.lexsort((near, ~nearer, ~member), axis=1)[:, :most]
-        return np.take_along_axis(near, order, axis=1), np.take_along_axis(member, order, axis=1)
-
-    def components(self, X: Rows) -> tuple[int, IntArray]:
-        """How many connected components the hypergraph of these rows has, and that of each landmark, −1 for none."""
-        labels = joined_components(self.columns(X))
-        return int(labels.max(initial=-1)) + 1, labels
+        return np.take_along_axis(np.where(member, near, self.size), order, axis=1)
 
     def _radii(self) -> FloatArray:
         """ρ_z: the distance from every landmark to its r-th nearest other one, (p,)."""
@@ -204,31 +194,14 @@ class NeighborhoodMap(FeatureMap):
         return self._searched().query(self._rows(X), count)
 
     def _rows(self, X: Rows) -> Rows:
-        return normalize(X) if self.metric == "cosine" else X
+        if self.metric != "cosine":
+            return X
+        return normalize(X) if on_host(X) else unit_rows(float64(X))
 
     def _searched(self) -> NeighborIndex:
         if self._index is None:
             self._index = NeighborIndex(self.landmarks, search="exact", n_jobs=1)
         return self._index
-
-    def _numbers_on_device(self, X: Tensor) -> Tensor:
-        torch = namespace(X)
-        n, r = X.shape[0], self.n_neighbors
-        near = torch.arange(r, dtype=torch.int32, device=X.device).repeat(n, 1)
-        certain = torch.ones(n, dtype=torch.bool, device=X.device)
-        search = DeviceSearch(np.asarray(self.landmarks), X)
-        for top in range(0, n if r < self.size else 0, search.step):
-            place = slice(top, top + search.step)
-            rows = unit_rows(float64(X[place])) if self.metric == "cosine" else X[place]
-            found, certain[place] = search.nearest_set(rows, r, TIE, self._rounding(X[place]))
-            near[place] = torch.sort(found, dim=1).values
-        unsure = torch.nonzero(~certain)[:, 0]
-        if len(unsure):
-            known, own = self._members_by_distance(to_host(X[unsure]))
-            filled = np.sort(np.where(own, known, self.size), axis=1)[:, : int(own.sum(axis=1).max())]
-            near = torch.nn.functional.pad(near, (0, filled.shape[1] - r), value=self.size)
-            near[unsure] = moved(filled.astype(np.int32), X)
-        return near
 
 
 def edge_weights(radii: FloatArray) -> FloatArray:
