@@ -6,7 +6,7 @@ from biclique.gram.tiled import TiledGram
 from biclique.kernels import RBF
 from biclique.multiway import k_way_normalized_cut, weighted_kernel_kmeans_objective
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans, plus_plus_start, random_start
 from tests import oracles
 
 RNG = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def test_the_rule_gives_training_rows_their_labels(order):
     for weights in (None, RNG.uniform(0.5, 2, 80)):
         problem = KernelKMeansProblem(NormalizedCut(gram, order), weights)
         result = kernel_kmeans(problem, random_start(80, 4, 0), 4)
-        assert np.array_equal(result.rule.labels_seen(gram.cross(X))[0], result.labels)
+        assert np.array_equal(result.rule.of_new(NewRows(lambda: gram.cross(X), None))[0], result.labels)
 
 
 def test_one_step_is_one_pass():

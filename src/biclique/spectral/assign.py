@@ -55,7 +55,7 @@ def cluster_qr(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_u
     """
     columns = embedding[:, :n_clusters]
     rotation = _pivot_rotation(columns)
-    return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding)
+    return by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights)
 
 
 def discretize(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_unused: RandomState) -> Assignment:
@@ -73,7 +73,7 @@ def discretize(embedding: FloatArray, weights: FloatArray, n_clusters: int, **_u
         objective = singular.sum()
         rotation = right.T @ left.T
     # A row's length does not move its largest coordinate, so the rule needs no norms.
-    return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding)
+    return by_sorted_centres(LargestCoordinate(rotation, absolute=False), embedding, weights)
 
 
 def lowered_cut(
@@ -146,19 +146,17 @@ def assign_sampled(
     """
     random = check_random_state(random_state)
     options: dict[str, Any] = {"n_init": n_init, "random_state": random}
-    few = len(rows) <= sample_rows
     assigner = ASSIGNERS[name]
     if assigner.needs_cut:
         return assigner.assign(rows, weights, n_clusters, cut=cut, order=order, **options)
-    if order is not None:
-        options |= {"cut": cut, "sample_rows": sample_rows}
-        found = assign_sampled(name, rows[order], weights[order], n_clusters, **options)
-        return replace(found, labels=found.labels[np.argsort(order)])
-    if few and on_host(rows):
-        return assigner.assign(rows, weights, n_clusters, **options)
-    sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
-    found = assigner.assign(rows_on_host(rows, sample), rows_on_host(weights, sample), n_clusters, **options)
-    return assigned(found.pointwise, rows)
+    n = len(rows)
+    place: IntArray = np.arange(n) if order is None else order
+    if n > sample_rows:
+        place = place[np.sort(random.choice(n, sample_rows, replace=False))]
+    found = assigner.assign(rows_on_host(rows, place), rows_on_host(weights, place), n_clusters, **options)
+    if n > sample_rows or not on_host(rows):
+        return assigned(found.pointwise, rows)
+    return replace(found, labels=found.labels[np.argsort(place)])
 
 
 def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:

@@ -116,11 +116,7 @@ class KernelRule:
 
     def of_new(self, new: NewRows) -> tuple[IntArray, np.ndarray]:
         """The cluster of new rows, and which of them are like any training row."""
-        return self.labels_seen(new.cross())
-
-    def labels_seen(self, cross: CrossGram) -> tuple[IntArray, np.ndarray]:
-        """The same from κ(x, x_j)."""
-        product = cross.matmat(self.coefficients)
+        product = new.cross().matmat(self.coefficients)
         degrees, sums = product[:, 0], product[:, 1:]
         scale = shrunken_degrees(degrees, self.mean_degree, self.order) if self.centred else np.ones(len(degrees))
         sums = sums - np.outer(degrees, self.centre)

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.runtime.namespace import float64, full, identity, moved, namespace, padded, to_host
-from biclique.spectral.lloyd import NewRows
+from biclique.spectral.lloyd import KernelRule, NewRows
 from biclique.spectral.membership import Odds, fit_odds
 
 TIE = 1e-6
@@ -34,16 +34,6 @@ SEEN_ROWS = 20_000
 """Training rows that are kept for probabilities. With so many, errors of a few thousandths are left."""
 
 
-class Rule(Protocol):
-    """A fitted rule for the labels of new rows."""
-
-    def of_new(self, new: NewRows) -> tuple[IntArray, np.ndarray]:
-        """The labels of new rows, and which of these are like any training row."""
-
-    def keeping(self, clusters: IntArray) -> Rule:
-        """The same rule for some of the clusters, numbered anew."""
-
-
 class EmbeddingRule(ABC):
     """A fitted pointwise rule on the embedding. The rule is on the host; labels are on the device of the rows."""
 
@@ -59,6 +49,10 @@ class EmbeddingRule(ABC):
         """The labels of new rows, and which of these are like any training row."""
         rows, seen = new.embedded()
         return self.labels(rows), seen
+
+
+Rule: TypeAlias = EmbeddingRule | KernelRule
+"""A fitted rule for the labels of new rows: ``of_new`` gives them, ``keeping`` the same rule for some clusters."""
 
 
 @dataclass(frozen=True)
@@ -292,13 +286,12 @@ def spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
     return np.asarray(found)
 
 
-def by_sorted_centres(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray) -> LargestCoordinate:
-    """The same rule with its clusters numbered by sorted centres, empty ones last."""
+def by_sorted_centres(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray) -> Assignment:
+    """The labels of a rule with its clusters numbered by sorted centres, empty ones last."""
     k = rule.rotation.shape[1]
     centres, present = weighted_means(embedding, weights, rule.labels(embedding), k)
     order = sorted_order(centres)
-    order = np.concatenate([order[present[order]], order[~present[order]]])
-    return LargestCoordinate(rule.rotation[:, order], rule.absolute)
+    return assigned(rule.keeping(np.concatenate([order[present[order]], order[~present[order]]])), embedding)
 
 
 def sorted_order(centres: FloatArray) -> IntArray:
