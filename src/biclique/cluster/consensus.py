@@ -211,15 +211,15 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
             raise DataError(
                 f"n_clusters={self.n_clusters} is more than the n_samples={n_rows} rows of X: ask for fewer."
             )
-        fitted = [clone(model) for _, model in self.estimators or self._several_means(random, n_rows)]
+        if self.estimators is None:
+            fitted = self._several_means(random, n_rows)
+        else:
+            fitted = [clone(model) for _, model in self.estimators]
         with warnings.catch_warnings():
             if self.estimators is None:  # fewer clusters of the consensus have a warning of their own
                 warnings.simplefilter("ignore", ConvergenceWarning)
             partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
-        with warnings.catch_warnings():
-            if self.n_clusters == 1:
-                warnings.simplefilter("ignore", FewerClustersWarning)
-            found = consensus_labels(partitions, self.n_clusters, random_state=random, n_jobs=self.n_jobs)
+        found = consensus_labels(partitions, self.n_clusters, random_state=random, n_jobs=self.n_jobs)
         self.estimators_, self.partitions_, self.labels_ = fitted, partitions, found
         numbers = sparse.issparse(rows) or rows.dtype.kind in "biuf"  # given estimators may take other tables
         self._known, first = np.unique(digests(rows) if numbers else np.empty(0), return_index=True)
@@ -263,14 +263,10 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
             check_values(rows, getattr(self, "feature_names_in_", None))
         return rows, rows if means else X
 
-    def _several_means(self, random: np.random.RandomState, n_rows: int) -> Sequence[tuple[str, BaseEstimator]]:
+    def _several_means(self, random: np.random.RandomState, n_rows: int) -> list[KMeans]:
         """K-means of several numbers of clusters."""
-        counts = {factor: min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
-        return [
-            (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=random.randint(2**31)))
-            for factor, k in counts.items()
-            for start in range(5)
-        ]
+        counts = [min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)]
+        return [KMeans(k, n_init=1, random_state=random.randint(2**31)) for k in counts for _ in range(5)]
 
     def _check_estimators(self) -> None:
         if self.estimators is None:

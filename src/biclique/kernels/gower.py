@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels.kernel import Kernel
+from biclique.kernels.kernel import ExponentialKernel
 
 MOST_CODES = 2**24
 """Codes of categories are below this: float32 holds such numbers exactly."""
@@ -113,7 +113,7 @@ class Columns:
             )
 
 
-class Gower(Kernel):
+class Gower(ExponentialKernel):
     """κ(x, y) = exp(−γ q(x, y)), q the Gower distance: the mean of what the columns say, gaps left out.
 
     q(x, y) = Σ_l δ_l s_l / Σ_l δ_l over the columns l, with
@@ -140,7 +140,8 @@ class Gower(Kernel):
     """
 
     name = "gower"
-    positive = translation_invariant = takes_gaps = True
+    translation_invariant = takes_gaps = True
+    gamma: float | None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -228,12 +229,7 @@ class Gower(Kernel):
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         if self.gamma is None:
             raise ParameterError("Gower: gamma is None, which an estimator replaces by its own: give a number here.")
-        q = self.distances(X, Y)
-        q *= -self.gamma
-        return np.exp(q, out=q)
-
-    def diagonal(self, X: Rows) -> FloatArray:
-        return np.ones(X.shape[0])
+        return super().block(X, Y)
 
     def dissimilarity(self, X: Rows) -> FloatArray:
         """q of all pairs of rows."""

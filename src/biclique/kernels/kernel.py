@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.runtime.namespace import namespace, on_host, padded, to_host
+from biclique.runtime.namespace import full, namespace, on_host, padded, to_host
 
 
 class Form(NamedTuple):
@@ -78,6 +78,32 @@ class Kernel(ABC):
         return middle(X) if self.translation_invariant else None
 
 
+class ExponentialKernel(Kernel):
+    """A kernel of the form κ(x, y) = exp(−γ q(x, y)) with q(x, x) = 0: write ``distances``."""
+
+    positive = True
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    @abstractmethod
+    def distances(self, X: Rows, Y: Rows) -> FloatArray:
+        """q(x_i, y_j) for every row of X and of Y, shape (n_x, n_y): a new array."""
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        q = self.distances(X, Y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            q *= -self.gamma
+            return np.exp(q, out=q)
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return full((X.shape[0],), 1.0, X)
+
+    def dissimilarity(self, X: Rows) -> FloatArray:
+        """q of all pairs of rows."""
+        return self.distances(X, X)
+
+
 class InnerProductKernel(Kernel):
     """A kernel of the form κ(x, y) = f(⟨l(x), r(y)⟩): one matrix product and one function a block.
 
@@ -91,9 +117,9 @@ class InnerProductKernel(Kernel):
     def left(self, X: Rows) -> Rows:
         """l(x) for every row, shape (n, p)."""
 
-    @abstractmethod
     def right(self, X: Rows) -> Rows:
-        """r(x) for every row, shape (n, p)."""
+        """r(x) for every row, shape (n, p); by default l(x)."""
+        return self.left(X)
 
     def finish(self, inner: FloatArray) -> FloatArray:
         """f applied to inner products, in place."""

@@ -22,9 +22,18 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.gamma_rules import NEIGHBOR
 from biclique.kernels.gower import Columns, Gower
 from biclique.kernels.held import near_one
-from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, beside, dense_product, middle, squared_norms
+from biclique.kernels.kernel import (
+    ExponentialKernel,
+    Form,
+    InnerProductKernel,
+    Kernel,
+    beside,
+    dense_product,
+    middle,
+    squared_norms,
+)
 from biclique.runtime.arguments import Names, check_number
-from biclique.runtime.namespace import float64, full, largest_size, namespace, on_host, scalars
+from biclique.runtime.namespace import float64, largest_size, namespace, on_host, scalars
 
 DIRECT_ERROR = 1e-6
 """Above this bound on the error of a value in float64, distances are taken from differences."""
@@ -45,23 +54,18 @@ def scaled(X: Rows, factor: float) -> Rows:
         return X * (X.dtype.type(factor) if on_host(X) else factor)
 
 
-class _Exponential(Kernel):
-    """κ(x, y) = exp(−γ q(x, y)), q(x, x) = 0."""
-
-    positive = True
-
-    def __init__(self, gamma: float) -> None:
-        self.gamma = gamma
-
-    def diagonal(self, X: Rows) -> FloatArray:
-        return full((X.shape[0],), 1.0, X)
-
-
-class _Gauss(_Exponential):
-    """What the two ways to compute exp(−γ |x − y|²) share."""
+class DirectRBF(ExponentialKernel):
+    """κ(x, y) = exp(−γ |x − y|²) from differences: slower, but exact if the expanded square would lose digits."""
 
     name = "rbf"
     translation_invariant = True
+
+    @property
+    def form(self) -> Form:
+        return Form("gauss", self.gamma, direct=True)
+
+    def distances(self, X: Rows, Y: Rows) -> FloatArray:
+        return np.asarray(cdist(X, Y, "sqeuclidean"))
 
     def dissimilarity(self, X: Rows) -> FloatArray:
         """|x − y|² of all pairs, small ones to their last digits."""
@@ -72,11 +76,14 @@ class _Gauss(_Exponential):
         # Small distances drown in the rounding of large rows, or of tight groups far apart: then sum differences.
         near, some = min(NEIGHBOR, len(q) - 1), q[:: len(q) // LOOKED_AT + 1]
         small = np.median(np.partition(some, near, axis=1)[:, near]) < 1e-6 * np.max(centred**2)
-        return np.asarray(cdist(centred, centred, "sqeuclidean")) if small else q
+        return self.distances(centred, centred) if small else q
+
+    def float32_error(self, X: Rows) -> float:  # noqa: ARG002
+        return 1.0  # rows so far apart do not fit float32
 
 
-class RBF(_Gauss, InnerProductKernel):
-    """κ(x, y) = exp(−γ |x − y|²)."""
+class RBF(DirectRBF, InnerProductKernel):
+    """κ(x, y) = exp(−γ |x − y|²), the exponent by one matrix product."""
 
     accepts_sparse = True
 
@@ -115,21 +122,6 @@ class RBF(_Gauss, InnerProductKernel):
         return EPS32 * max(4.0, 4 * self.gamma * most, 1 / (self.gamma * mean))
 
 
-class DirectRBF(_Gauss):
-    """κ(x, y) = exp(−γ |x − y|²) from differences: slower, but exact if the expanded square would lose digits."""
-
-    @property
-    def form(self) -> Form:
-        return Form("gauss", self.gamma, direct=True)
-
-    def block(self, X: Rows, Y: Rows) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.exp(-self.gamma * cdist(X, Y, "sqeuclidean")))
-
-    def float32_error(self, X: Rows) -> float:
-        return max(1.0, super().float32_error(X))  # rows so far apart do not fit float32
-
-
 def precise_kernel(kernel: Kernel, X: Rows) -> Kernel:
     """The kernel itself, or ``DirectRBF`` if rows lie so far apart that even float64 would show.
 
@@ -156,9 +148,6 @@ class Linear(InnerProductKernel):
     def left(self, X: Rows) -> Rows:
         return X
 
-    def right(self, X: Rows) -> Rows:
-        return X
-
 
 class Cosine(InnerProductKernel):
     """κ(x, y) = ⟨x, y⟩ / (|x| |y|), zero for a zero row."""
@@ -176,9 +165,6 @@ class Cosine(InnerProductKernel):
             return normalize(X)  # type: ignore[no-any-return]
         lengths = namespace(X).linalg.vector_norm(X, dim=1, keepdim=True)
         return X / lengths.masked_fill(lengths == 0, 1.0)  # type: ignore[no-any-return]
-
-    def right(self, X: Rows) -> Rows:
-        return self.left(X)
 
 
 class _Affine(InnerProductKernel):
@@ -238,8 +224,8 @@ class Sigmoid(_Affine):
     def finish(self, inner: FloatArray) -> FloatArray:
         return np.tanh(inner, out=inner)
 
-    def float32_error(self, X: Rows) -> float:
-        return max(1.0, super().float32_error(X))  # near ±1 float32 has no digits left for what tells rows apart
+    def float32_error(self, X: Rows) -> float:  # noqa: ARG002
+        return 1.0  # near ±1 float32 has no digits left for what tells rows apart
 
 
 def _error_of_exponential(exponent: float) -> float:
@@ -247,7 +233,7 @@ def _error_of_exponential(exponent: float) -> float:
     return EPS32 * max(1.0, 1 / exponent) if exponent > EPS32 else 1.0
 
 
-class Laplacian(_Exponential):
+class Laplacian(ExponentialKernel):
     """κ(x, y) = exp(−γ |x − y|₁)."""
 
     name = "laplacian"
@@ -257,15 +243,8 @@ class Laplacian(_Exponential):
     def form(self) -> Form:
         return Form("manhattan", self.gamma)
 
-    def block(self, X: Rows, Y: Rows) -> FloatArray:
-        distances: FloatArray = manhattan_distances(X, Y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            distances *= -self.gamma
-            return np.exp(distances, out=distances)
-
-    def dissimilarity(self, X: Rows) -> FloatArray:
-        """|x − y|₁ of all pairs."""
-        return np.asarray(manhattan_distances(X))
+    def distances(self, X: Rows, Y: Rows) -> FloatArray:
+        return np.asarray(manhattan_distances(X, Y))
 
     def float32_error(self, X: Rows) -> float:
         if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) < 1e6 * TINY32:
@@ -280,21 +259,14 @@ def _additive_chi2(X: Rows, Y: Rows) -> FloatArray:
     return np.asarray(additive_chi2_kernel(X, Y))
 
 
-class Chi2(_Exponential):
+class Chi2(ExponentialKernel):
     """κ(x, y) = exp(−γ Σ_l (x_l − y_l)² / (x_l + y_l)), for non-negative rows."""
 
     name = "chi2"
     needs_nonnegative = True
 
-    def block(self, X: Rows, Y: Rows) -> FloatArray:
-        q = _additive_chi2(X, Y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            q *= self.gamma
-            return np.exp(q, out=q)
-
-    def dissimilarity(self, X: Rows) -> FloatArray:
-        """Σ_l (x_l − y_l)² / (x_l + y_l) of all pairs."""
-        return -_additive_chi2(X, X)
+    def distances(self, X: Rows, Y: Rows) -> FloatArray:
+        return -_additive_chi2(X, Y)
 
     def float32_error(self, X: Rows) -> float:
         if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) ** 2 < TINY32 / EPS32:
