@@ -208,17 +208,6 @@ def test_precomputed_is_the_same_as_the_kernel(convert, blobs):
     assert model.gram_ == ("dense" if convert is np.asarray else "sparse")
 
 
-def test_precomputed_with_weights_leaves_zero_rows_out(blobs):
-    X, _ = blobs
-    K = rbf_kernel(X, gamma=0.05)
-    weights = np.arange(300.0) % 3
-    model = BicliqueSpectralClustering(4, affinity="precomputed", random_state=0).fit(K, sample_weight=weights)
-    plain = BicliqueSpectralClustering(4, affinity="rbf", gamma=0.05, random_state=0).fit(X, sample_weight=weights)
-    np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
-    assert same(model.labels_, plain.labels_)
-    assert same(model.predict(K), plain.labels_)
-
-
 def test_a_function(blobs):
     X = blobs[0][:80]
     plain = BicliqueSpectralClustering(4, affinity="rbf", gamma=0.05, random_state=0).fit(X)

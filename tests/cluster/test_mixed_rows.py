@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 import biclique
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import ColumnSpreadWarning, DataError, GapsWarning, ParameterError
 from biclique.kernels import Columns, Gower
 from biclique.selection import order_path
@@ -79,16 +79,6 @@ def test_every_way_of_holding_finds_the_groups_and_its_own_labels_again(options,
     np.testing.assert_allclose(fitted.predict_proba(new).sum(axis=1), 1.0)
     biclique.save(fitted, tmp_path / "m.skops")
     np.testing.assert_array_equal(biclique.load(tmp_path / "m.skops").transform(new), fitted.transform(new))
-
-
-@pytest.mark.parametrize("gaps", [0.0, 0.15])
-def test_the_other_estimators(gaps):
-    X, y = mixed(gaps=gaps)
-    local = BicliqueKernelKMeans(3, affinity=Gower(CODES), random_state=0)
-    assert adjusted_rand_score(quiet(local, X).labels_, y) > 0.9
-    np.testing.assert_array_equal(local.predict(X), local.labels_)
-    embedding = BicliqueSpectralEmbedding(2, affinity=Gower(CODES), random_state=0)
-    assert quiet(embedding, X).embedding_.shape == (120, 2)
 
 
 @pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])

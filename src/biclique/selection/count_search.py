@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,19 +178,17 @@ def find_curves(
 ) -> None:
     """The curves of all rows and of every half, in threads, one after the other into ``found``: Ctrl-C keeps them."""
 
-    def work(number: int, pulse: Pulse) -> None:
-        if number == 0:
-            found[WHOLE] = curve(whole, counts, pulse)
-            return
-        some = vertices.some(halves[number - 1])
-        found[number - 1] = curve(OneEmbedding(some.data, some.weights, counts[-1]), counts, pulse)
-
-    def tick(share: float) -> None:
-        progress.share("numbers of clusters", share)
+    def work(job: int, pulse: Pulse) -> None:
+        number, embedding = job + WHOLE, whole
+        if number != WHOLE:
+            some = vertices.some(halves[number])
+            embedding = OneEmbedding(some.data, some.weights, counts[-1])
+        found[number] = curve(embedding, counts, pulse)
 
     jobs = len(halves) + 1
+    tick = partial(progress.share, "numbers of clusters") if progress.enabled else None
     with warnings.catch_warnings(action="ignore"):  # threads share the filters
-        run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(counts), tick=tick if progress.enabled else None)
+        run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(counts), tick=tick)
 
 
 def curve(embedding: OneEmbedding, counts: range, pulse: Pulse) -> Curve:
