@@ -127,8 +127,7 @@ def distortion(splitting: str | SplittingFunction, size: int) -> float:
     """max_j p · j(s − j)/w(j, s): the most by which the pairs charge too much; infinite if w is 0 and p is not."""
     if size < 2:
         return 1.0
-    costs, pairs = splitting_costs(splitting, size), _pairs(size)
-    charged = (costs / pairs).max() * pairs
+    costs, charged = splitting_costs(splitting, size), pair_weight(splitting, size) * _pairs(size)
     if not charged.any():
         return 1.0
     with np.errstate(divide="ignore"):
@@ -184,26 +183,27 @@ EXPANSIONS: dict[str, Expansion] = {
 """The expansions by name; validation, the command line and the tests read this table."""
 
 
-def find_expansion(expansion: str | Expansion | SplittingFunction) -> Expansion:
+AnyExpansion = str | Expansion | SplittingFunction
+
+
+def find_expansion(expansion: AnyExpansion) -> Expansion:
     """An expansion by name, a splitting function turned into one, or one as it is."""
     if isinstance(expansion, Expansion):
         return expansion
     if callable(expansion) or (isinstance(expansion, str) and expansion in SPLITTINGS):
-        return _split_expansion(find_splitting(expansion))
+        splitting = find_splitting(expansion)
+
+        def coefficients(hypergraph: Hypergraph) -> FloatArray:
+            sizes, place = np.unique(hypergraph.edge_sizes, return_inverse=True)
+            return np.asarray(hypergraph.weights * np.array([pair_weight(splitting, int(s)) for s in sizes])[place])
+
+        return Expansion(getattr(splitting, "__name__", "splitting"), coefficients)
     if not isinstance(expansion, str) or expansion not in EXPANSIONS:
         raise ParameterError(
             f"expansion must be one of {', '.join(map(repr, [*EXPANSIONS, *SPLITTINGS]))}, or a splitting function "
             f"w(j, s) of the vertices on one side and of the edge's size, got {expansion!r}."
         )
     return EXPANSIONS[expansion]
-
-
-def _split_expansion(splitting: SplittingFunction) -> Expansion:
-    def coefficients(hypergraph: Hypergraph) -> FloatArray:
-        sizes, place = np.unique(hypergraph.edge_sizes, return_inverse=True)
-        return np.asarray(hypergraph.weights * np.array([pair_weight(splitting, int(s)) for s in sizes])[place])
-
-    return Expansion(getattr(splitting, "__name__", "splitting"), coefficients)
 
 
 class ExpansionGram(GramOperator):
@@ -215,7 +215,7 @@ class ExpansionGram(GramOperator):
     def __init__(
         self,
         hypergraph: Hypergraph,
-        expansion: str | Expansion | SplittingFunction = "star",
+        expansion: AnyExpansion = "star",
         *,
         n_jobs: int | None = None,
     ) -> None:
@@ -311,7 +311,7 @@ LAPLACIANS = {"unnormalized": 0.0, "symmetric": -0.5, "random_walk": -1.0}
 
 def laplacian(
     hypergraph: Hypergraph,
-    expansion: str | Expansion | SplittingFunction = "star",
+    expansion: AnyExpansion = "star",
     *,
     kind: str = "symmetric",
     n_jobs: int | None = None,
@@ -343,9 +343,6 @@ def laplacian(
 
 
 # Cuts of a partition, for every expansion, in one pass over the incidences
-
-
-AnyExpansion = str | Expansion | SplittingFunction
 
 
 def _parts(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion) -> tuple[FloatArray, FloatArray]:

@@ -128,7 +128,7 @@ def write_hypergraph(hypergraph: Hypergraph, path: str | os.PathLike[str]) -> No
     if str(path).lower().endswith(".gz"):
         content = gzip.compress(content, mtime=0)
     try:
-        with atomic_path(os.path.realpath(path)) as temporary:  # a link stays, and what it points to is written
+        with atomic_path(path) as temporary:
             temporary.write_bytes(content)
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) in FULL:

@@ -33,9 +33,6 @@ from biclique.spectral.lloyd import by_first_appearance
 from biclique.spectral.rounding import kmeans
 from biclique.spectral.solver import top_eigenpairs
 
-METHODS = ("uniform", "iterative")
-"""The ways of drawing tuples."""
-
 KMEANS_STARTS = 10
 """Starts of k-means in a round."""
 
@@ -99,7 +96,7 @@ def sample_hyperedges(
     random_state : int or RandomState, optional
         The same gives the same edges.
     """
-    check_choice("method", method, METHODS)
+    check_choice("method", method, ("uniform", "iterative"))
     n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
     check_flag("replace", replace)
     X, random = check_points(X), check_random(random_state)
