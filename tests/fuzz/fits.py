@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,28 +24,23 @@ from tests.fuzz.campaign import Report
 SIGNED = ("linear", "poly", "sigmoid", "cosine", "additive_chi2")
 
 
+KINDS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
+    "normal": lambda draw, X: X,
+    "blobs": lambda draw, X: X + 8 * draw.integers(0, 3, size=(len(X), 1)),
+    "lattice": lambda draw, X: draw.integers(0, 3, size=X.shape).astype(float),
+    "copies": lambda draw, X: X[draw.integers(0, max(len(X) // 5, 1), size=len(X))],
+    "tails": lambda draw, X: draw.standard_t(1, size=X.shape),
+    "constant": lambda draw, X: np.column_stack([np.full(len(X), 3.0), X[:, 1:]]) * draw.choice([0.0, 1.0]),
+    "counts": lambda draw, X: draw.poisson(2, size=X.shape).astype(float),
+    "one far": lambda draw, X: X + 1e4 * (np.arange(len(X)) == 0)[:, None],
+    "line": lambda draw, X: np.linspace(0, 1, len(X))[:, None] * np.ones(X.shape[1]),
+}
+
+
 def draw_rows(draw: np.random.Generator) -> Any:
     """Rows of many kinds: plain, repeated, constant, tied, heavy-tailed, huge, tiny, few, wide, sparse."""
     n, d = int(draw.choice([2, 3, 5, 20, 60, 150, 300])), int(draw.choice([1, 2, 3, 8, 40]))
-    kind = draw.choice(["normal", "blobs", "lattice", "copies", "tails", "constant", "counts", "one far", "line"])
-    X = draw.normal(size=(n, d))
-    if kind == "blobs":
-        X += 8 * draw.integers(0, 3, size=(n, 1))
-    elif kind == "lattice":
-        X = draw.integers(0, 3, size=(n, d)).astype(float)
-    elif kind == "copies":
-        X = X[draw.integers(0, max(n // 5, 1), size=n)]
-    elif kind == "tails":
-        X = draw.standard_t(1, size=(n, d))
-    elif kind == "constant":
-        X[:, 0] = 3.0
-        X = X * draw.choice([0.0, 1.0])
-    elif kind == "counts":
-        X = draw.poisson(2, size=(n, d)).astype(float)
-    elif kind == "one far":
-        X[0] += 1e4
-    elif kind == "line":
-        X = np.linspace(0, 1, n)[:, None] * np.ones(d)
+    X = KINDS[draw.choice(list(KINDS))](draw, draw.normal(size=(n, d)))
     X = X * draw.choice([1e-6, 1e6, 1e-120, 1e100] if draw.random() < 0.2 else [1.0])
     X = X + draw.choice([0.0, 0.0, 0.0, 1e3])
     if draw.random() < 0.15:

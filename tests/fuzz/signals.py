@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -151,15 +150,14 @@ def judge(
     return ("after" if complete else "before"), ""
 
 
-def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: Path, jobs: int) -> Report:
+def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: Path) -> Report:
     """Kill a command at moments that are uniform over its run."""
     command, report = COMMANDS[name], Report("kills")
     _, seconds = undisturbed(command, folder)
     draw = random.Random(f"{seed}/{name}/{number}")
-    moments = [(draw.uniform(0, seconds), draw.random() < SECOND) for _ in range(kills)]
-    with ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda one: kill(command, number, folder, *one), moments))
-    for (moment, _), (outcome, failure, took) in zip(moments, results, strict=True):
+    for _ in range(kills):
+        moment, twice = draw.uniform(0, seconds), draw.random() < SECOND
+        outcome, failure, took = kill(command, number, folder, moment, twice)
         if outcome == "start" and moment > STARTING:
             failure = "the signal was heard by nobody, long after the first line"
         report.add(f"{name}, {number.name} after {moment:.3f} of {seconds:.3f} s", outcome, failure, took)
@@ -251,14 +249,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50, help="of each command by each signal")
     parser.add_argument("--interrupts", type=int, default=20, help="of each way of fitting")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1, help="commands at a time")
     options = parser.parse_args()
     failed = []
     with tempfile.TemporaryDirectory() as place:
         make_inputs(Path(place))
         for name, number in product(options.commands or COMMANDS, SIGNALS):
             if name in COMMANDS:
-                report = kill_many(name, number, options.kills, options.seed, Path(place), options.jobs)
+                report = kill_many(name, number, options.kills, options.seed, Path(place))
                 failed.append(report.show(f"{name} {number.name}"))
     fits = Report("fits")
     for way in ways() if not options.commands or "fits" in options.commands else []:

@@ -22,7 +22,7 @@ def inputs(tmp_path_factory):
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("number", signals.SIGNALS if LONG else signals.SIGNALS[:1], ids=lambda number: number.name)
 def test_commands_that_are_killed(name, number, inputs):
-    report = signals.kill_many(name, number, LONG // 20 or 2, 0, inputs, 1)
+    report = signals.kill_many(name, number, LONG // 20 or 2, 0, inputs)
     assert not report.failures, "\n".join(report.failures[:5])
 
 
