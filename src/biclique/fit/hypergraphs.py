@@ -55,30 +55,25 @@ class HypergraphCuts(ExactCuts):
         pairs = solve_cut(cut, k, random, self.progress, tol=self.tol, max_passes=FIRST_PASSES)
         if pairs.converged:
             return pairs
-        graph = self._graph(cut, pairs)
-        if graph is not None and components(graph.K).max() == 0:
-            return graph_eigenpairs(
-                NormalizedCut(graph, cut.order, cut.weights),
-                k,
-                tol=self.graph_tol,
-                max_iter=MOST_PASSES,
-                random_state=random,
-                report=self.progress.passed,
-            )
-        return solve_cut(cut, k, random, self.progress, tol=self.tol, max_passes=MOST_PASSES)
-
-    def _graph(self, cut: NormalizedCut, pairs: EigenResult) -> SparseGram | None:
-        """The expansion as a matrix, if it fits memory."""
         try:
             graph = cut.gram.graph()
-            return None if graph is None else SparseGram(graph, n_jobs=self.settings.n_jobs)
         except MemoryLimitError as error:
+            graph = None
             warn_user(
                 f"{pairs.n_passes} passes were not enough, and multigrid, which long and thin hypergraphs need, does "
                 f"not fit: {error} Up to {MOST_PASSES} passes follow.",
                 SolverWarning,
             )
-            return None
+        if graph is None or components(graph).max() > 0:
+            return solve_cut(cut, k, random, self.progress, tol=self.tol, max_passes=MOST_PASSES)
+        return graph_eigenpairs(
+            NormalizedCut(SparseGram(graph, n_jobs=self.settings.n_jobs), cut.order, cut.weights),
+            k,
+            tol=self.graph_tol,
+            max_iter=MOST_PASSES,
+            random_state=random,
+            report=self.progress.passed,
+        )
 
 
 @dataclass(frozen=True)

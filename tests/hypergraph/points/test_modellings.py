@@ -102,12 +102,11 @@ def test_triples_are_the_values_on_more_points(case, dimensions):
         assert gram.min() >= 0
 
 
-@pytest.mark.parametrize("repeats", [False, True])
-@pytest.mark.parametrize("m", [2, 3, 4, 5])
-def test_the_dot_product_at_every_order(m, repeats):
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_dot_product_of_tuples_with_repeats(m):
     X = PLAIN[:6]
-    expected = oracles.contraction(6, m, lambda index: oracles.weight("dot", X[list(index)]), repeats)
-    gram = modelling_gram(X, "dot", order=m, repeats=repeats)
+    expected = oracles.contraction(6, m, lambda index: oracles.weight("dot", X[list(index)]), repeats=True)
+    gram = modelling_gram(X, "dot", order=m, repeats=True)
     np.testing.assert_allclose(gram, expected, atol=1e-10)
     assert np.array_equal(gram, gram.T)
 
@@ -198,7 +197,7 @@ def exact_dot(X, m):
     return exact, oracles.contraction(n, m, lambda index: float(weigh(index, True)))
 
 
-@pytest.mark.parametrize("large", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("large", [1.0, 1e8])
 @pytest.mark.parametrize("m", [3, 4, 5])
 def test_the_dot_product_beside_a_large_point(m, large):
     for signs in (True, False):
@@ -249,13 +248,6 @@ def test_large_and_small_magnitudes():
     ):
         with pytest.raises(DataError, match="weights that are not finite: rescale X"):
             call()
-
-
-def test_a_span_of_equal_points_is_a_point():
-    X = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
-    values = modelling_values(X, [[0, 1, 2], [0, 2, 3], [0, 1, 2]], "vertex_distance", gamma=0.1)
-    np.testing.assert_allclose(values, np.exp([-0.5, 0.0, -0.5]), atol=1e-15)
-    assert modelling_gram(X[:3], "vertex_distance", gamma=0.1)[0, 1] == pytest.approx(np.exp(-0.5), abs=1e-15)
 
 
 @pytest.mark.parametrize("case", SYMMETRIC)

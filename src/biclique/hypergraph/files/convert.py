@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -62,11 +62,11 @@ def to_xgi(hypergraph: Hypergraph) -> Any:
     inside an edge are refused.
     """
     xgi = _package("xgi")
-    _refuse_counts(hypergraph, "an XGI edge is a set")
+    sets = _sets(hypergraph, "an XGI edge is a set")
     weighted = bool((hypergraph.weights != 1).any())
     network = xgi.Hypergraph()
     network.add_nodes_from(hypergraph.vertex_names.tolist())
-    for edge, vertices, weight in _edges(hypergraph):
+    for edge, vertices, weight in sets:
         network.add_edge(vertices, idx=edge, **({"weight": weight} if weighted else {}))
     return network
 
@@ -165,9 +165,8 @@ def to_hypergraphx(hypergraph: Hypergraph, *, merge_equal_edges: bool = False) -
     merge_equal_edges : bool, default False
     """
     hypergraphx = _package("hypergraphx")
-    _refuse_counts(hypergraph, "a hypergraphx edge is a set")
     totals: dict[tuple[Hashable, ...], float] = {}
-    for edge, vertices, weight in _edges(hypergraph):
+    for edge, vertices, weight in _sets(hypergraph, "a hypergraphx edge is a set"):
         key = tuple(vertices)
         if key in totals and not merge_equal_edges:
             raise DataError(
@@ -201,16 +200,12 @@ def _classes(obj: Any, package: str) -> set[str]:
     return {kind.__name__ for kind in type(obj).__mro__ if kind.__module__.partition(".")[0] == package}
 
 
-def _edges(hypergraph: Hypergraph) -> Any:
-    """Name, vertices and weight of every edge."""
-    return zip(hypergraph.edge_names.tolist(), hypergraph.edges(), hypergraph.weights.tolist(), strict=True)
-
-
-def _refuse_counts(hypergraph: Hypergraph, reason: str) -> None:
-    """An error if a vertex is in an edge other than once."""
+def _sets(hypergraph: Hypergraph, reason: str) -> Iterable[tuple[Any, list[Hashable], float]]:
+    """Name, vertices and weight of every edge; an error if a vertex is in an edge other than once."""
     for edge, vertex, count in memberships_of(hypergraph):
         if count != 1:
             raise DataError(
                 f"{reason}, and vertex {vertex!r} is {count:g} times in edge {edge!r}: write a HIF file, or count each "
                 "vertex once with Hypergraph(h.members > 0, h.weights, h.vertex_names, h.edge_names)."
             )
+    return zip(hypergraph.edge_names.tolist(), hypergraph.edges(), hypergraph.weights.tolist(), strict=True)
