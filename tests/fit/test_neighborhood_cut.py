@@ -18,7 +18,7 @@ from tests import oracles
 from tests.optional import Optional, needs
 
 da = Optional("dask.array")
-N, RANK = 70_000, 500
+N, RANK = 60_000, 500
 
 
 def fitted(X, k, sample_weight=None, **parameters):

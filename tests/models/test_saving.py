@@ -105,7 +105,10 @@ WAYS = (
         {"affinity": "polynomial", "gram": "features", "degree": 2},
         {"affinity": "rbf", "order": np.inf, "kernel_params": {"of": [1, "two"]}},
         {"affinity": "rbf", "gamma": np.float32(0.5)},
-        {"affinity": RBF(0.3), "random_state": np.random.RandomState(5), "n_clusters": np.int64(3)},
+        pytest.param(
+            {"affinity": RBF(0.3), "random_state": np.random.RandomState(5), "n_clusters": np.int64(3)},
+            id="objects",  # their text has an address
+        ),
         {"kernel_params": {"metric": "cosine"}, "rank": "all", "order": np.inf},
         {"kernel_params": {"metric": "gower"}},
         {"n_clusters": "select"},

@@ -160,7 +160,7 @@ def _without_large(model: Any, include: Sequence[str]) -> Any:
     if "labels_" in left_out and not is_dask(held["labels_"]):
         light._n_labels = int(np.max(held["labels_"], initial=-1)) + 1
     for name in left_out:
-        del vars(light)[name]
+        vars(light).pop(name, None)  # a copy may have dropped what is lazy
     if held.get("device") is not None:
         light.device = str(held["device"])
     return light
