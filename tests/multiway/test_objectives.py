@@ -9,6 +9,7 @@ from biclique.multiway import (
     SymmetricGram,
     biclique_features,
     biclique_gram,
+    biclique_kernel,
     contract,
     gram_tensor,
     k_way_normalized_cut,
@@ -184,6 +185,13 @@ def test_refused_with_a_reason(call, error, message):
 # The paper's table of objectives, graph (m = 2) beside hypergraph (m = 4, 6), row by row
 
 
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_table_of_objectives_kernel(m):
+    h = m // 2
+    pairs = sum(K[i, j] for i in range(h) for j in range(6, 6 + h))
+    assert biclique_kernel(KERNEL, X[:h], X[6 : 6 + h]) == pytest.approx(pairs)
+
+
 @pytest.mark.parametrize("m", [2, 4])
 def test_table_of_objectives_k_way_cut_counts_pairs_inside_a_half_too(m):
     # Σ_e w(e) |e ∩ V_j| |e ∖ V_j| over all tuples is 2h² cut(K^(m)) + 2h(h−1) cut(A_g): Algorithm 1 is the cut of
@@ -211,3 +219,12 @@ def test_table_of_objectives_spectral_clustering_relaxes_the_cut(m):
     bound = 3 - values[:3].sum()
     cuts = [k_way_normalized_cut(K, np.random.default_rng(s).permutation(LABELS), m) for s in range(50)]
     assert bound <= min(cuts) + 1e-12
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_table_of_objectives_kernel_kmeans(m):
+    # Σ_j Σ_{i∈j} w_i |ψ'_i − m'_j|², ψ' the shifted features; at m = 2 they are ψ itself.
+    features = biclique_features(np.linalg.cholesky(K), m)
+    assert weighted_kernel_kmeans_objective(features @ features.T, LABELS, WEIGHTS) == pytest.approx(
+        oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
+    )
