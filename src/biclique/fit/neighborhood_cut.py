@@ -119,7 +119,8 @@ def map_neighborhoods(
     if k is not None and n:  # without rows, the draw says why
         check_clusters_fit(k, n, source.n_counted)
     if source.in_memory and n:
-        size = n * (BYTES_PER_ROW + 8 * settings.n_columns)
+        landmarks = BYTES_PER_ROW if source.device is None else 0  # those of a tensor are on its device
+        size = n * (landmarks + 8 * settings.n_columns)
         require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
     pool, numbers = draw_rows(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
