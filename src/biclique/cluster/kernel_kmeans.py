@@ -144,11 +144,11 @@ class BicliqueKernelKMeans(ClustererBase):
         return self
 
     def _search(
-        self, found: CutEmbedding, cuts: ExactCuts, multiplicities: FloatArray | None, progress: Progress
+        self, found: CutEmbedding, cuts: ExactCuts, multiplicities: FloatArray, progress: Progress
     ) -> KernelKMeansResult:
         """The best of Lloyd's steps from every start."""
-        paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(found.order)
-        factor = (2 / found.order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
+        paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(found.cut.order)
+        factor = (2 / found.cut.order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
         weights = self._vertex_weights(found.cut, cuts.vertices, multiplicities)
         problem = KernelKMeansProblem(found.cut, weights, factor=factor)
         results = [
@@ -175,16 +175,12 @@ class BicliqueKernelKMeans(ClustererBase):
             for _ in range(self.n_init):
                 yield random_start(n, k, random) if self.init == "random" else plus_plus_start(problem, k, random)
 
-    def _vertex_weights(
-        self, cut: NormalizedCut, vertices: Vertices, multiplicities: FloatArray | None
-    ) -> FloatArray | None:
+    def _vertex_weights(self, cut: NormalizedCut, vertices: Vertices, multiplicities: FloatArray) -> FloatArray | None:
         """The weights v of plain weighted kernel k-means, one for each vertex; None for the cut."""
         if isinstance(self.weights, str):
             return None if self.weights == "cut" else 1.0 / cut.shrunken
         index = vertices.index
         given = check_weights(self.weights, len(index), "weights")
-        if multiplicities is None:
-            multiplicities = np.ones(len(index))
         counted = index >= 0
         # Equal rows with different weights: their weighted mean, so that the total stays.
         sums = np.bincount(index[counted], (multiplicities * given)[counted], minlength=vertices.n)

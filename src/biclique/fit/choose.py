@@ -149,8 +149,11 @@ def kind_of_map(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -
 # Rows and kernel
 
 
-def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
-    """Distinct rows with multiplicities; for a given matrix the rows that count."""
+def find_vertices(settings: Settings, source: RowSource) -> Vertices:
+    """Distinct rows with multiplicities; on a device all rows; for a given matrix the rows that count."""
+    X, weights = source.held, source.weights
+    if source.device is not None:
+        return Vertices.of_rows(source.placed(), weights)
     if not settings.kernel.given:
         return distinct_rows(X, weights)
     if settings.kernel.neighbors:
@@ -287,7 +290,7 @@ def pointwise_assigners() -> str:
 def check_source(settings: Settings, source: RowSource) -> None:
     """Refuse what cannot be done with rows that are not in memory, on the host, or on a device."""
     if source.device is not None:
-        _check_device(settings, source.held, source.device)
+        _check_device(settings, source, source.held, source.device)
     elif settings.precision == "fast":
         raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
     elif not source.in_memory:
@@ -307,7 +310,7 @@ def _check_lazy(settings: Settings) -> None:
             raise ParameterError(f"{what} needs X in memory: load the rows, or use {instead}.")
 
 
-def _check_device(settings: Settings, X: Rows, device: Device) -> None:
+def _check_device(settings: Settings, source: RowSource, X: Rows, device: Device) -> None:
     kernel, gram, name = settings.kernel, settings.gram, f"device={str(device)!r}"
     way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
     if not settings.pointwise or kernel.given or kernel.neighbors:
@@ -328,8 +331,10 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
     check_device_precision(settings.precision, device)
     if settings.factored:
         check_map_on_device(settings, gram, kernel.kernel(), X.shape[1])
-    else:
-        check_device_kernel(kernel.kernel())
+        return
+    check_device_kernel(kernel.kernel())
+    if source.n_counted != source.n_rows:
+        raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
 
 
 def check_map_on_device(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -> None:

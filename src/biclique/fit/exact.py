@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, RankWarning, warn_user
 from biclique.fit.choose import (
     GRAPH_NEIGHBORS,
@@ -22,7 +22,7 @@ from biclique.fit.choose import (
 )
 from biclique.fit.low_rank import choose_map, pool_size
 from biclique.fit.neighborhood_cut import factored_pairs, map_of_vertices
-from biclique.fit.settings import FACTORED, Settings
+from biclique.fit.settings import Settings
 from biclique.gram.by_name import GRAMS
 from biclique.gram.dense import DenseGram
 from biclique.gram.factored import FactoredGram
@@ -38,6 +38,7 @@ from biclique.rows.array import RowSource, Vertices, distinct_drawn
 from biclique.runtime.arguments import check_random
 from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, unit_rows
+from biclique.runtime.threads import Tick
 from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.assign import assign_in_place, one_each
 from biclique.spectral.components import grouped, parted_eigenpairs
@@ -99,37 +100,25 @@ def solve_cut(
     keep_space: bool = False,
 ) -> EigenResult:
     """The k leading eigenpairs of B, by the solver that was asked for."""
-    noise, n = cut.gram.noise, cut.shape[0]
+    n = cut.shape[0]
     if k < 1:
         return EigenResult.none(cut.trivial)
+    start, image = cut.take_start()
+    asked: dict[str, Any] = {"tol": tol, "noise": cut.gram.noise, "deflate": cut.trivial, "random_state": random}
     if solver in ("arpack", "lobpcg"):
-        return scipy_eigenpairs(
-            cut,
-            k,
-            solver,
-            tol=tol,
-            max_iter=max_passes,
-            start=cut.take_start()[0],
-            deflate=cut.trivial,
-            random_state=random,
-            noise=noise,
-        )
+        return scipy_eigenpairs(cut, k, solver, max_iter=max_passes, start=start, **asked)
     worth = n // ROWS_A_PASS if cut.gram.passes_are_cheap else max(max_passes, MAX_PASSES)
     if n > DECOMPOSED:
         worth = max_passes + 1
-    start, image = cut.take_start()
     found = top_eigenpairs(
         cut,
         k,
-        tol=tol,
         max_iter=min(max_passes, worth),
-        noise=noise,
         start=start,
         start_image=image,
-        deflate=cut.trivial,
-        random_state=random,
         report=progress.passed,
         keep_space=keep_space,
+        **asked,
     )
     if found.converged or found.n_passes < worth:
         return found
@@ -138,27 +127,25 @@ def solve_cut(
 
 @dataclass(frozen=True)
 class CutEmbedding:
-    """A cut at an order with its eigenpairs, and the embedding made of them."""
+    """A cut with its eigenpairs, and the embedding made of them."""
 
     cut: NormalizedCut
-    order: float
     pairs: EigenResult
     extension: Extension
     rows: FloatArray  # (n, n_columns), the trivial column first
     data: Rows | None
     """The vertices as rows of the table, if they are."""
-    eigenvalues: FloatArray  # (n_columns − 1,)
-    residuals: FloatArray
     parts: IntArray | None = None
     """The connected component of every row, if there are several."""
-    clipped: int = 0
-    """Eigenvalues that were negative and are taken as 0: columns of zeros."""
-    lowest: float = 0.0
-    """The lowest of these, as a share of the largest."""
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """Of B, descending; zero if there are no more, (n_columns − 1,)."""
+        return padded(self.extension.values, self.rows.shape[1] - 1)
 
     def warn(self, settings: Settings) -> None:
         """Say what is wrong with connected components and eigenpairs."""
-        parts, pairs, n, n_clusters = self.parts, self.pairs, self.rows.shape[0], settings.n_groups
+        parts, values, n, n_clusters = self.parts, self.pairs.values, self.rows.shape[0], settings.n_groups
         if parts is not None and parts.max() + 1 > n_clusters:
             sizes = np.sort(np.bincount(parts, self.cut.weights))[::-1]
             shown = ", ".join(f"{size:g}" for size in sizes[:5]) + (", …" if len(sizes) > 5 else "")
@@ -168,19 +155,25 @@ class CutEmbedding:
                 "or connect the graph (a larger n_neighbors).",
                 DisconnectedWarning,
             )
-        informative = self.extension.informative
-        warn_unless_converged(pairs)
-        negative = int((pairs.values[informative] < 0).sum())
-        if negative:
+        warn_unless_converged(self.pairs)
+        lowest = float(values.min(initial=0.0))  # as a share of the trivial eigenvalue, 1, which is the largest
+        negative = int((values < -NULL_EIGENVALUE * self.cut.gram.noise).sum())
+        if clips(settings):
+            warn_about_clipped(negative, len(values), lowest, "the cut")
+        elif negative:
             warn_user(
-                f"{negative} of {len(pairs.values)} eigenvalues are negative (lowest {pairs.values.min():.2g}): the "
+                f"{negative} of {len(values)} eigenvalues are negative (lowest {lowest:.2g}): the "
                 "kernel's contraction is indefinite, and those columns set apart what is similar; ask for fewer "
                 "clusters, or use another affinity or order.",
                 RankWarning,
             )
-        warn_about_clipped(self.clipped, len(pairs.values), self.lowest, "the cut")
         if n >= (settings.n_clusters or 0):  # fewer rows than clusters have a warning of their own
-            warn_about_null_columns(informative, settings.n_columns)
+            warn_about_null_columns(self.extension.informative, settings.n_columns)
+
+
+def clips(settings: Settings) -> bool:
+    """Whether negative eigenvalues are taken as 0, columns of zeros: gaps can make K indefinite."""
+    return settings.kernel.takes_gaps and not settings.symmetric
 
 
 class ExactCuts:
@@ -200,8 +193,7 @@ class ExactCuts:
     ) -> None:
         self.settings, self.vertices, self.gram, self.chosen = settings, vertices, gram, chosen
         self.orders, self.random, self.progress, self.probe = tuple(orders), random, progress, probe
-        self.n_columns = settings.n_columns
-        self.n_vectors = min(self.n_columns, gram.n) - 1
+        self.n_vectors = min(settings.n_columns, gram.n) - 1
         quick = chosen.kernel is not None and not gram.passes_are_cheap and settings.precision != "float64"
         self.tol = settings.tolerance(QUICK_TOLERANCE if quick else FINE_TOLERANCE)
         self.graph_tol = settings.tolerance(QUICK_TOLERANCE)
@@ -217,94 +209,45 @@ class ExactCuts:
         progress: Progress,
         orders: Sequence[float] | None = None,
     ) -> ExactCuts:
-        """K of rows in memory, stored as ``choose_gram`` says; by default at the orders that were asked for."""
-        n, n_jobs = vertices.n, settings.n_jobs
+        """K of rows, stored as ``choose_gram`` says; by default at the orders that were asked for.
+
+        On a device the bandwidth is chosen from a few thousand rows, which come to the host.
+        """
         if settings.symmetric and vertices.given and (vertices.index < 0).any():
             raise DataError(
                 "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
                 "rows outside the fit is not known: leave those rows and columns out of the matrix."
             )
-        orders = settings.orders_for(n) if orders is None else tuple(orders)
-        name, reason = choose_gram(settings, source, n)
-        kernel, gamma = choose_kernel(settings, vertices, random, source.columns)
-        precision = "float64"
-        if kernel is not None:
-            precision = choose_precision(settings, name, kernel, vertices.data)
-        chosen = Chosen(name, reason, n, kernel, gamma, source.columns, precision=precision)
-        check_memory(settings, name, vertices.data, n, chosen.dtype)
+        n, k, device, pool = vertices.n, min(settings.n_columns, vertices.n) - 1, source.device, vertices
+        if device is not None:
+            pool = distinct_drawn(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
+        orders = settings.orders_for(pool.n) if orders is None else orders
+        kernel, gamma = choose_kernel(settings, pool, random, source.columns)
+        chosen = Chosen(*choose_gram(settings, source, n), n, kernel, gamma, source.columns)
         tick = progress.tick if progress.enabled else None
-        gram: GramOperator
-        if settings.kernel.neighbors:
-            gram = neighbor_gram(settings, vertices, progress, random)
-        elif settings.kernel.neighborhoods:
-            found = map_of_vertices(settings, source.columns, vertices, random)
-            gram = FactoredGram(found, vertices.data, n_jobs=n_jobs, tick=tick)
-            chosen = replace(chosen, rank=found.size, n_neighbors=found.n_neighbors)
-        elif kernel is None:
-            K = vertices.data
-            gram = DenseGram(K, n_jobs=n_jobs) if isinstance(K, np.ndarray) else SparseGram(K, n_jobs=n_jobs)
-        elif name in FACTORED:
-            some = draw_by_permutation(n, pool_size(settings.rank), random)
-            approximate, error = choose_map(settings, chosen, orders[0], vertices.some(some), random)
-            gram = FactoredGram(approximate, vertices.data, n_jobs=n_jobs, tick=tick)
-            chosen = replace(chosen, rank=approximate.size, error=error)
+        make: Make | None
+        if device is None:
+            gram, chosen, make = host_gram(settings, vertices, chosen, orders[0], random, tick)
         else:
-            gram = GRAMS[name](kernel, vertices.data, dtype=chosen.dtype, n_jobs=n_jobs, tick=tick)
-            gram.weigh(vertices.weights)  # an error is measured as if all rows counted the same
-            chosen = replace(chosen, error=gram.error)
+            gram, chosen, make = device_gram(settings, source, vertices, chosen, tick)
         probe: FloatArray | None = None
-        k = min(settings.n_columns, n) - 1
-        if k > 0 and (settings.eigen_solver in ("arpack", "lobpcg") or not solves_directly(n, k)):
-            probe = random.standard_normal((n, block_columns(k, n)))
-            if kernel is not None and name in GRAMS and n >= START_FROM and not gram.passes_are_cheap:
-                make = partial(GRAMS[name], kernel, dtype=chosen.dtype, n_jobs=n_jobs)
-                seed = int(random.randint(2**31))
-                probe = _from_few(probe, make, vertices.data, vertices.weights, orders[0], START_ROWS, seed)
+        by_scipy = device is None and settings.eigen_solver in ("arpack", "lobpcg")
+        if k > 0 and (by_scipy or not solves_directly(n, k)):
+            shape = n, block_columns(k, n)
+            draw = (
+                random.standard_normal
+                if device is None
+                else partial(cast("TorchGram", gram).normal, seed=int(random.randint(2**31)))
+            )
+            probe = draw(shape)
+            least, n_few = (START_FROM, START_ROWS) if device is None else (DEVICE_START_FROM, DEVICE_START_ROWS)
+            if make is not None and n >= least and not gram.passes_are_cheap:
+                seed, X = int(random.randint(2**31)), vertices.data
+                some = draw_numbers(n, n_few, np.random.RandomState(seed))
+                few, weights = X[some] if on_host(X) else X[moved(some, X)], vertices.weights
+                probe = start_from_few(probe, make, few, X, orders[0], weights[some], seed, weights)
         if source.spread is not None:
             gram = SpreadTiles(cast("TiledGram", gram), source.spread)
-        return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
-
-    @classmethod
-    def on_device(
-        cls, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
-    ) -> ExactCuts:
-        """K of all rows on a device, in tiles; a few thousand come to the host, from which the bandwidth is chosen.
-
-        Equal rows are not made one.
-        """
-        n = int(source.held.shape[0])
-        if source.n_counted != n:
-            raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
-        pool = distinct_drawn(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
-        kernel, gamma = choose_kernel(settings, pool, random, None)
-        if kernel is None:
-            raise TypeError("a device computes K of a kernel")
-        _, reason = choose_gram(settings, source, n)
-        X = source.placed()
-        precision = "float32" if settings.precision == "auto" else settings.precision
-        facts: dict[str, Any] = {"device": str(source.device), "precision": precision}
-        gram = TorchGram(
-            kernel, X, tick=progress.tick if progress.enabled else None, owned=X is not source.held, **facts
-        )
-        weights = np.ones(n) if source.weights is None else source.weights
-        orders = settings.orders_for(pool.n)
-        probe, k = None, min(settings.n_columns, n) - 1
-        if k > 0 and not solves_directly(n, k):
-            seed = int(random.randint(2**31))
-            probe = gram.normal((n, block_columns(k, n)), seed)
-            if n >= DEVICE_START_FROM:
-                make = partial(TorchGram, kernel, **facts)
-                probe = _from_few(probe, make, X, weights, orders[0], DEVICE_START_ROWS, seed)
-        chosen = Chosen(
-            gram.name,
-            f"{reason} by {gram.engine}",
-            n,
-            kernel,
-            gamma,
-            precision=precision if precision == "fast" else str(gram.dtype),
-        )
-        everyone: IntArray = np.arange(n)  # the operator holds what it needs of the rows
-        vertices = Vertices(np.empty((0, X.shape[1])), weights, everyone, np.empty(0), everyone)
         return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
 
     def at(self, order: float, last: CutEmbedding | None = None) -> CutEmbedding:
@@ -324,18 +267,10 @@ class ExactCuts:
             pairs = self._solve_parts(cut, parts)
         else:
             parts, pairs = None, self.solve_connected(cut, self.n_vectors, self.random)
-        clipped, lowest = 0, 0.0
-        if settings.kernel.takes_gaps and not settings.symmetric:  # gaps can make K indefinite
-            clipped = int((pairs.values < -NULL_EIGENVALUE * cut.gram.noise).sum())
-            lowest = float(pairs.values.min(initial=0.0))  # the largest is the trivial one, 1
-            pairs = replace(pairs, values=np.maximum(pairs.values, 0.0))
-        extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
-        m = self.n_columns
-        values, residuals = padded(pairs.values, m - 1), padded(pairs.residuals, m - 1)
+        clipped = replace(pairs, values=np.maximum(pairs.values, 0.0)) if clips(settings) else pairs
+        extension, rows = Extension.fit(cut, clipped, cut.gram.noise)
         data = None if vertices.given or not on_host(cut.like) else vertices.data
-        return CutEmbedding(
-            cut, order, pairs, extension, padded(rows, m), data, values, residuals, parts, clipped, lowest
-        )
+        return CutEmbedding(cut, pairs, extension, padded(rows, settings.n_columns), data, parts)
 
     @cached_property
     def parts(self) -> IntArray | None:
@@ -361,7 +296,7 @@ class ExactCuts:
     def _solve_parts(self, cut: NormalizedCut, parts: IntArray) -> EigenResult:
         """The eigenpairs of connected components; see ``spectral/components.py``."""
         volumes = cut.weights * cut.shrunken
-        k = min(self.settings.n_groups, self.n_columns)
+        k = min(self.settings.n_groups, self.settings.n_columns)
         if parts.max() + 1 >= k:
             parts = grouped(parts, volumes, k)[parts]
 
@@ -374,23 +309,60 @@ class ExactCuts:
         return found
 
 
-def _from_few(
-    probe: FloatArray,
-    make: Callable[[Rows], GramOperator],
-    X: Rows,
-    weights: FloatArray,
+# K, and what makes K of other rows in the same way, if every pass computes it anew
+
+Make = Callable[[Rows], GramOperator]
+Made = tuple[GramOperator, Chosen, Make | None]
+
+
+def device_gram(settings: Settings, source: RowSource, vertices: Vertices, chosen: Chosen, tick: Tick | None) -> Made:
+    """K of all rows on a device, in tiles."""
+    if chosen.kernel is None:
+        raise TypeError("a device computes K of a kernel")
+    precision = "float32" if settings.precision == "auto" else settings.precision
+    make = partial(TorchGram, chosen.kernel, device=cast("Device", source.device), precision=precision)
+    gram = make(vertices.data, tick=tick, owned=vertices.data is not source.held)
+    reason = f"{chosen.gram_reason} by {gram.engine}"
+    return (
+        gram,
+        replace(chosen, gram_reason=reason, precision="fast" if gram.precision == "fast" else str(gram.dtype)),
+        make,
+    )
+
+
+def host_gram(
+    settings: Settings,
+    vertices: Vertices,
+    chosen: Chosen,
     order: float,
-    n_few: int,
-    seed: int,
-) -> FloatArray:
-    """A start from the cut of a sample of rows."""
-    some = draw_numbers(X.shape[0], n_few, np.random.RandomState(seed))
-    few = X[some] if on_host(X) else X[moved(some, X)]
-    return start_from_few(probe, make, few, X, order, weights[some], seed, weights)
+    random: np.random.RandomState,
+    tick: Tick | None,
+) -> Made:
+    """K of distinct rows or of a given matrix, refused before it is made if it does not fit the memory."""
+    X, kernel, name, n_jobs = vertices.data, chosen.kernel, chosen.gram, settings.n_jobs
+    if kernel is not None:
+        chosen = replace(chosen, precision=choose_precision(settings, name, kernel, X))
+    check_memory(settings, name, X, vertices.n, chosen.dtype)
+    if settings.kernel.neighbors:
+        return neighbor_gram(settings, vertices, random, tick), chosen, None
+    if kernel is not None and name in GRAMS:
+        make = partial(GRAMS[name], kernel, dtype=chosen.dtype, n_jobs=n_jobs)
+        gram = make(X, tick=tick)
+        gram.weigh(vertices.weights)  # an error is measured as if all rows counted the same
+        return gram, replace(chosen, error=gram.error), make
+    if settings.kernel.neighborhoods:
+        near = map_of_vertices(settings, chosen.columns, vertices, random)
+        chosen = replace(chosen, rank=near.size, n_neighbors=near.n_neighbors)
+        return FactoredGram(near, X, n_jobs=n_jobs, tick=tick), chosen, None
+    if kernel is None:
+        return DenseGram(X, n_jobs=n_jobs) if isinstance(X, np.ndarray) else SparseGram(X, n_jobs=n_jobs), chosen, None
+    some = draw_by_permutation(vertices.n, pool_size(settings.rank), random)
+    found, error = choose_map(settings, chosen, order, vertices.some(some), random)
+    return FactoredGram(found, X, n_jobs=n_jobs, tick=tick), replace(chosen, rank=found.size, error=error), None
 
 
 def neighbor_gram(
-    settings: Settings, vertices: Vertices, progress: Progress, random: np.random.RandomState
+    settings: Settings, vertices: Vertices, random: np.random.RandomState, tick: Tick | None
 ) -> NeighborGram:
     """scikit-learn's graph of nearest neighbours, ½ (A + Aᵀ) without loops."""
     n_neighbors, n_jobs = settings.n_neighbors or GRAPH_NEIGHBORS, settings.n_jobs
@@ -402,7 +374,6 @@ def neighbor_gram(
     if vertices.given:
         graph = NeighborGram.from_graph(vertices.data, n_neighbors, n_jobs=n_jobs)
     else:
-        tick = progress.tick if progress.enabled else None
         graph = NeighborGram.from_rows(vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random)
     return graph.with_graph(without_loops(graph.K))
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.choose import cut_and_label, find_vertices
+from biclique.fit.choose import Chosen, cut_and_label, find_vertices
 from biclique.fit.exact import CutEmbedding, ExactCuts, assign
 from biclique.fit.fitted import Fitted, Known, Points, Training
 from biclique.fit.settings import Settings
@@ -22,26 +22,26 @@ from biclique.progress import Progress
 from biclique.rows.array import RowSource, known_or_new
 from biclique.rows.checks import warn_about_spread
 from biclique.runtime.arguments import check_random
-from biclique.runtime.namespace import PIECE_ROWS, moved, on_host, to_host
+from biclique.runtime.namespace import PIECE_ROWS, moved, on_host, padded, to_host
 from biclique.spectral.cut import Extension
 from biclique.spectral.rounding import Assignment, Seen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExactPoints(Points):
     """The closed form of the embedding, from similarities to the training rows."""
 
     extension: Extension
-    trained: TrainedRows | None
+    trained: TrainedRows | None = None
     """What new rows are compared with; None if X is a matrix of similarities to them."""
-    given: bool
+    given: bool = False
     """Whether new rows are those of a matrix."""
-    kept: IntArray | None
+    kept: IntArray | None = None
     """The columns of vertices in such a matrix, if not all of them are."""
-    symmetric: bool
-    is_sparse: bool
+    symmetric: bool = False
+    is_sparse: bool = False
     """Whether the training rows came as a sparse matrix."""
-    live: GramOperator | None
+    live: GramOperator | None = None
     """On a device: the operator, which a copy that was pickled goes on without, on the host."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,11 +97,7 @@ def fit_exact(
     random, n_jobs = check_random(settings.random_state), settings.n_jobs
     if not settings.kernel.given and settings.kernel.euclidean:
         warn_about_spread(source.held, source.names)
-    if source.device is not None:
-        cuts = ExactCuts.on_device(settings, source, random, progress)
-    else:
-        weights = np.ones(source.n_rows) if source.weights is None else source.weights
-        cuts = ExactCuts.of_rows(settings, source, find_vertices(settings, source.held, weights), random, progress)
+    cuts = ExactCuts.of_rows(settings, source, find_vertices(settings, source), random, progress)
     vertices = cuts.vertices
 
     def by_name(found: CutEmbedding) -> Assignment:
@@ -110,31 +106,24 @@ def fit_exact(
     found, assignment, order, reason = cut_and_label(settings, cuts.orders, vertices.weights, cuts.at, by_name)
     if label is not None:
         assignment = label(found, cuts)
-    gram, trained = found.cut.gram, found.cut.gram.training()
-    digests = vertices.digests
+    gram, trained, digests = found.cut.gram, found.cut.gram.training(), vertices.digests
     if trained is None and settings.symmetric:
         digests = digests[:0]  # no rows can be met again: κ(y, y) is not known
-    lookups = bool(len(digests)) or trained is None or vertices.given
     rows = to_host(found.rows)
-    live = None if on_host(gram.like) else gram
+    lookups = bool(len(digests)) or trained is None or vertices.given
     graph = settings.kernel.given and settings.kernel.neighbors
-    fitted = Fitted(
-        settings=settings,
-        chosen=replace(cuts.chosen, order=order, order_reason=reason),
-        eigenvalues=found.eigenvalues,
-        residuals=found.residuals,
-        n_passes=found.cut.n_passes,
-        points=ExactPoints(
-            found.extension,
-            trained,
-            settings.kernel.given,
-            vertices.kept,
-            settings.symmetric,
-            sparse.issparse(source.held),
-            live,
-        ),
-        known=Known(digests, vertices.places, rows if lookups else rows[:0], of_graph=graph),
+    points = ExactPoints(
+        extension=found.extension,
+        trained=trained,
+        given=settings.kernel.given,
+        kept=vertices.kept,
+        symmetric=settings.symmetric,
+        is_sparse=sparse.issparse(source.held),
+        live=None if on_host(gram.like) else gram,
     )
+    chosen = replace(cuts.chosen, order=order, order_reason=reason)
+    fitted = fitted_cut(settings, chosen, found, points)
+    fitted.known = Known(digests, vertices.places, rows if lookups else rows[:0], of_graph=graph)
     embedding = known_or_new(rows, vertices.index, source.held, lambda new: to_host(fitted.embed_new(new, n_jobs)[0]))
     training = Training(vertices.n, embedding)
     if assignment is not None:
@@ -146,3 +135,15 @@ def fit_exact(
         training = replace(training, labels=labels, cut_history=assignment.cut_history)
     found.warn(settings)
     return fitted, training
+
+
+def fitted_cut(settings: Settings, chosen: Chosen, found: CutEmbedding, points: Points) -> Fitted:
+    """What a model keeps of a cut, before labels."""
+    return Fitted(
+        settings=settings,
+        chosen=chosen,
+        eigenvalues=found.eigenvalues,
+        residuals=padded(found.pairs.residuals, settings.n_columns - 1),
+        n_passes=found.cut.n_passes,
+        points=points,
+    )

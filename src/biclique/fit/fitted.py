@@ -88,6 +88,8 @@ class Fitted:
     rule: Rule | None = None
     seen: Seen | None = None
     """Training rows for probabilities, if labels were asked for."""
+    unlike: int | None = None
+    """The label of rows that are like no training row; None for that of the nearest."""
 
     def for_rows(self) -> Self:
         """The same, as small as can be, to embed and label rows elsewhere."""
@@ -126,8 +128,9 @@ class Fitted:
 
         found, seen = self.rule.of_new(NewRows(lambda: self.points.cross(X, n_jobs), scaled))
         labels, unseen = to_host(found), np.flatnonzero(~seen)
-        nearest = self.points.nearest(X, unseen, self.chosen.kernel, n_jobs) if len(unseen) else None
-        if nearest is not None:
+        if self.unlike is not None:
+            labels[unseen] = self.unlike
+        elif len(unseen) and (nearest := self.points.nearest(X, unseen, self.chosen.kernel, n_jobs)) is not None:
             labels[unseen] = self.known.labels[nearest]
         return labels
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,18 +10,18 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
 from biclique.fit.choose import Chosen
 from biclique.fit.exact import ExactCuts, assign, solve_cut
-from biclique.fit.fitted import Fitted, Points, Training
+from biclique.fit.exact_fitted import ExactPoints, fitted_cut
+from biclique.fit.fitted import Fitted, Training
 from biclique.fit.settings import Settings
 from biclique.gram.operator import CrossGram
 from biclique.gram.sparse import SparseGram
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.kernels.kernel import Kernel
 from biclique.neighbors.index import components
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.runtime.arguments import check_random
 from biclique.runtime.memory import require_memory
-from biclique.spectral.cut import Extension, NormalizedCut, check_order
+from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import (
     EigenResult,
@@ -76,24 +76,15 @@ class HypergraphCuts(ExactCuts):
         )
 
 
-@dataclass(frozen=True)
-class HypergraphPoints(Points):
+@dataclass(frozen=True, kw_only=True)
+class HypergraphPoints(ExactPoints):
     """The closed form of the embedding of new vertices, from the training edges they join."""
 
-    extension: Extension
     gram: ExpansionGram
-
-    def embed_seen(self, X: Rows, n_jobs: int | None = None) -> tuple[FloatArray, np.ndarray]:
-        return self.extension.embed_seen(self.cross(X, n_jobs))
-
-    def degrees(self, trivial: FloatArray) -> FloatArray:
-        return self.extension.degrees(trivial)
+    given: bool = True
 
     def cross(self, X: Rows, n_jobs: int | None = None) -> CrossGram:  # noqa: ARG002
         return self.gram.cross(X)
-
-    def nearest(self, X: Rows, unseen: IntArray, kernel: Kernel | None, n_jobs: int | None) -> None:
-        """Vertices have no distances."""
 
     def scaled(self, rows: FloatArray, unit: bool) -> FloatArray:
         """Rows of length 1, or of mean length 1; rounded, so that rows that are equal in truth are equal."""
@@ -103,20 +94,13 @@ class HypergraphPoints(Points):
         return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
 
 
-class HypergraphFitted(Fitted):
-    """New rows are new vertices, and have the label −1 if they join no edge."""
-
-    def labels_of_new(
-        self, X: Rows, n_jobs: int | None, embedded: tuple[FloatArray, np.ndarray] | None = None
-    ) -> IntArray:
-        joined = self.points.cross(X).matmat(np.ones((self.chosen.n_rows, 1)))[:, 0] > 0
-        return np.where(joined, super().labels_of_new(X, n_jobs, embedded), NO_CLUSTER)
-
-
 def fit_hypergraph(
     settings: Settings, hypergraph: Hypergraph, gram: ExpansionGram, progress: Progress
-) -> tuple[HypergraphFitted, Training]:
-    """Solve the cut of an expansion, in which every vertex shares an edge with another."""
+) -> tuple[Fitted, Training]:
+    """Solve the cut of an expansion, in which every vertex shares an edge with another.
+
+    New rows are new vertices, and have the label −1 if they join no edge.
+    """
     n, k = gram.n, min(settings.n_columns, gram.n) - 1
     direct = k < 1 or solves_directly(n, k)
     needed = direct_bytes(n) if direct else basis_bytes(n, k)
@@ -129,17 +113,10 @@ def fit_hypergraph(
     chosen = Chosen(gram.name, "an expansion, multiplied edge by edge", n, order=order, order_reason="as asked for")
     found = HypergraphCuts(settings, vertices, gram, chosen, (order,), random, progress, probe=probe).at(order)
     warn_unless_converged(found.pairs)
-    points = HypergraphPoints(found.extension, gram)
-    fitted = HypergraphFitted(
-        settings=settings,
-        chosen=chosen,
-        eigenvalues=found.eigenvalues,
-        residuals=found.residuals,
-        n_passes=found.cut.n_passes,
-        points=points,
-    )
+    points = HypergraphPoints(extension=replace(found.extension, faint=0.0), gram=gram)
     assignment = assign(settings, found, settings.n_groups, points.scaled(found.rows, settings.scales_rows))
-    fitted.rule, fitted.n_passes = assignment.rule, found.cut.n_passes
+    fitted = fitted_cut(settings, chosen, found, points)
+    fitted.rule, fitted.unlike = assignment.rule, NO_CLUSTER
     return fitted, Training(n, found.rows, assignment.labels, assignment.cut_history)
 
 

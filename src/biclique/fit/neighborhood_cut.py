@@ -158,7 +158,7 @@ def draw_rows(settings: Settings, source: RowSource, random: np.random.RandomSta
     Also their numbers in the source, if it is in memory.
     """
     size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
-    if source.weights is None:
+    if not source.in_memory:
         return in_canonical_order(distinct_rows(*source.draw(size, random)), source.columns), np.empty(0, dtype=np.intp)
     chosen = drawn(source.weights, size, random)
     distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
@@ -217,7 +217,7 @@ def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, 
         dtype = np.min_scalar_type(found.size)
         return source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
     X = source.placed()
-    weights = np.ones(X.shape[0]) if source.weights is None else source.weights
+    weights = source.weights
     if not on_host(X):
         return ArrayRows(found.landmark_numbers(X), moved(float64(weights), X), block_rows=X.shape[0])
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None

@@ -92,7 +92,7 @@ def _cuts(subject: Subject, rows: Rows) -> tuple[ExactCuts, IntArray]:
     )
     source = ArrayRows(rows, np.ones(rows.shape[0]))
     source.columns = chosen.columns
-    vertices = find_vertices(settings, rows, source.weights)
+    vertices = find_vertices(settings, source)
     orders, random = sorted({*ORDERS, chosen.order}), np.random.RandomState(0)
     return ExactCuts.of_rows(settings, source, vertices, random, Progress(False), orders), vertices.index
 

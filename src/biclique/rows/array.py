@@ -60,8 +60,8 @@ class RowSource(ABC):
     device: Device | None = None
     """The device on which blocks are tensors; passes run there."""
     n_columns: int
-    weights: FloatArray | None
-    """None if they are never all here."""
+    weights: FloatArray
+    """Of rows in memory: those of Dask's are never all here."""
     names: Sequence[str] | None = None
     """Of the columns."""
     columns: Columns | None = None
@@ -141,7 +141,7 @@ class ArrayRows(RowSource):
     ) -> None:
         self.X = X
         self.block_rows = block_rows
-        self.weights: FloatArray = weights
+        self.weights = weights
         self.n_columns = int(X.shape[1])
         self.names = names
         self.device = device

@@ -187,7 +187,6 @@ class DaskRows(RowSource):
     def __init__(self, array: Any, names: Sequence[str] | None, check: Check) -> None:
         self.array, self.names = array, names
         self.n_columns = int(array.shape[1])
-        self.weights = None  # of all rows at once: they are never here
         self._weights: tuple[Any, ...] = ()  # a column, if there are any
         self._check: Check | None = check
         self._checksums: dict[int, int] = {}

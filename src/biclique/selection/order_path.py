@@ -117,7 +117,8 @@ def order_path(
     if settings.eigen_tol == "auto" and not settings.kernel.neighbors:
         settings = replace(settings, eigen_tol=QUICK_TOLERANCE)
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
-        vertices = find_vertices(settings, rows, weights)
+        source = ArrayRows(rows, weights)
+        vertices = find_vertices(settings, source)
         unlabelled = int((vertices.index < 0).sum())
         if unlabelled:
             raise ParameterError(
@@ -125,7 +126,7 @@ def order_path(
             )
         settings = settings.seeded()  # labels of one order must not depend on the others
         random = check_random(settings.random_state)
-        cuts = ExactCuts.of_rows(settings, ArrayRows(rows, weights), vertices, random, progress, wanted)
+        cuts = ExactCuts.of_rows(settings, source, vertices, random, progress, wanted)
         found, eigenvalues, partitions = None, [], []
         for number, order in enumerate(wanted, start=1):
             found = cuts.at(order, found)
