@@ -15,6 +15,7 @@ import pytest
 import biclique.cli
 from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
+from biclique.cli import run as run_module
 from biclique.tables import atomic_files, writing
 from tests.cli.full_disk import full_disk
 
@@ -96,7 +97,6 @@ def test_labels_into_pipes_and_devices(cli):
         (ZeroDivisionError(), "1 ZeroDivisionError; this is a bug"),
         (OSError(28, "No space left on device"), "1 No space left on device"),
         (KeyboardInterrupt(), "130 interrupted; nothing was written"),
-        (signals.Stop(), "130 interrupted; nothing was written"),
         (RuntimeError("a\x1b[2Jb\nc"), r"1 a\x1b[2Jb\nc"),
     ],
 )
@@ -113,48 +113,57 @@ def test_any_exception_is_one_line(cli, refused, monkeypatch, error, message):
         assert "Traceback" in cli(IRIS)[2]
 
 
-@pytest.fixture(autouse=True)
-def heard_signals():
-    """Signals have their usual handlers here, also where the tests run under nohup."""
-    ignored = [number for number in signals.WORDS if signal.getsignal(number) is signal.SIG_IGN]
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
+class Ended(BaseException):
+    """Instead of the end of the process."""
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_signals_end_the_work_in_the_same_way(refused, monkeypatch, name):
-    number = getattr(signal, name)
-    before = [signal.getsignal(s) for s in signals.WORDS]
-    word = signals.WORDS[number]
+@pytest.fixture
+def ended(cli, monkeypatch, capfd):
+    """A command that a signal ends: the exit code, and what it says."""
+
+    def end(code):
+        raise Ended(code)
+
+    def run(text):
+        with pytest.raises(Ended) as caught:
+            cli(text)
+        return caught.value.args[0], capfd.readouterr().err
+
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in signals.WORDS}
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr(run_module, "_explain", lambda error: (_ for _ in ()).throw(error))
+    signals.listen()
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", signals.WORDS)
+def test_signals_end_the_work_in_the_same_way(ended, monkeypatch, number):
+    word = f"biclique: error: {signals.WORDS[number]}"
     with monkeypatch.context() as patch:
         patch.setattr(table.BicliqueSpectralClustering, "fit", lambda self, X: signal.raise_signal(number))
-        assert refused(f"{IRIS} -o l.csv") == f"{128 + number} {word}; nothing was written\n"
+        assert ended(f"{IRIS} -o l.csv") == (128 + number, f"{word}; nothing was written\n")
     assert os.listdir() == []
-    assert [signal.getsignal(s) for s in signals.WORDS] == before
     monkeypatch.setattr(table, "facts_of", lambda *_: signal.raise_signal(number))
-    error = refused(f"{IRIS} -o l.csv")
-    assert error == f"{128 + number} {word}; l.csv was written and is complete\n"
+    assert ended(f"{IRIS} -o l.csv") == (128 + number, f"{word}; l.csv was written and is complete\n")
     assert os.listdir() == ["l.csv"]
 
 
-def test_a_signal_while_a_file_is_put_in_place(refused, monkeypatch):
+def test_a_signal_while_a_file_is_put_in_place(ended, monkeypatch):
     replace = atomic_files.Path.replace
 
     def signalled(path, target):
         replace(path, target)
         signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(atomic_files.Path, "replace", signalled)
-    assert refused(f"{IRIS} -o l.csv") == "130 interrupted; l.csv was written and is complete\n"
+    assert ended(f"{IRIS} -o l.csv") == (130, "biclique: error: interrupted; l.csv was written and is complete\n")
     assert len(Path("l.csv").read_text().splitlines()) == 151
     assert os.listdir() == ["l.csv"]
 
 
-def test_a_signal_while_a_temporary_file_is_made(refused, monkeypatch):
+def test_a_signal_while_a_temporary_file_is_made(ended, monkeypatch):
     touch = atomic_files.Path.touch
 
     def signalled(*arguments, **options):
@@ -163,37 +172,37 @@ def test_a_signal_while_a_temporary_file_is_made(refused, monkeypatch):
 
     monkeypatch.setattr(writing, "check_target", lambda path: None)
     monkeypatch.setattr(atomic_files.Path, "touch", signalled)
-    assert refused(f"{IRIS} -o l.csv") == "130 interrupted; nothing was written\n"
+    assert ended(f"{IRIS} -o l.csv") == (130, "biclique: error: interrupted; nothing was written\n")
     assert os.listdir() == []
 
 
-def test_an_ignored_signal_stays_ignored(cli, monkeypatch):
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    fit = table.BicliqueSpectralClustering.fit
-    try:
-
-        def hung_up(self, X):
-            signal.raise_signal(signal.SIGHUP)
-            return fit(self, X)
-
-        monkeypatch.setattr(table.BicliqueSpectralClustering, "fit", hung_up)
-        assert cli(f"{IRIS} -q") == (0, "", "")
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
+def test_an_ignored_signal_stays_ignored(ended):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signals.listen()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is signals.end
 
 
-def test_a_signal_that_falls_into_a_finaliser_is_not_lost(refused, monkeypatch):
-    class Finalised:
-        def __del__(self):
-            signal.raise_signal(signal.SIGTERM)
+FINALISED = """
+import signal, sys, threading
+from biclique.cli import cluster_command, command
 
-    def fit(self, X):
-        Finalised()
-        threading.Event().wait(20)
+class Finalised:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(table.BicliqueSpectralClustering, "fit", fit)
-    assert refused(IRIS) == "143 terminated; nothing was written\n"
+def fit(self, X):
+    Finalised()
+    threading.Event().wait(20)
+
+cluster_command.BicliqueSpectralClustering.fit = fit
+sys.exit(command())
+"""
+
+
+def test_a_signal_that_falls_into_a_finaliser_is_not_lost():
+    done = subprocess.run([sys.executable, "-c", FINALISED, *IRIS.split()], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "biclique: error: terminated; nothing was written\n")
 
 
 def test_the_main_thread_is_not_needed(capsys):

@@ -1,6 +1,7 @@
 import glob
 import gzip
 import io
+import os
 import sys
 import tempfile
 
@@ -21,7 +22,7 @@ def send(monkeypatch):
     """Standard input with this content; nothing is left of its copy."""
 
     def left():
-        return set(glob.glob(f"{tempfile.gettempdir()}/.biclique-*"))
+        return set(glob.glob(f"{tempfile.gettempdir()}/.biclique-{os.getpid()}-*"))
 
     before = left()
     yield lambda content: monkeypatch.setattr(sys, "stdin", Input(io.BytesIO(content)))

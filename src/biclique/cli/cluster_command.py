@@ -184,8 +184,6 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
             return {"output": options.output, "complete": len(parts)}
     elif options.output and len(ids) > 1:
         check_output(options.output, several=True)
-    for note in table.frame.attrs.get("notes", ()):
-        warn_user(note, TableWarning)
     work = _prepare(options, path, table)
     model = options.model(work.preparer.categorical_places_)
     start = time.perf_counter()

@@ -22,6 +22,7 @@ from biclique.datasets.paper import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, DataError, TableError, printable
 from biclique.runtime.memory import free_memory
 from biclique.runtime.threads import count_threads
+from biclique.tables.atomic_files import files
 from biclique.tables.frames import as_frame, dask, pandas
 from biclique.tables.parts import check_unchanged, of_parts
 from biclique.tables.preparer import TablePreparer
@@ -171,16 +172,18 @@ def table_file(name: str) -> Iterator[str]:
     if stream is None or sys.stdin.isatty():
         raise TableError(f"{INPUT}: there is no table in it: send one, as in biclique cluster - -k 3 < table.csv.")
     beginning = stream.read(4)
-    with tempfile.TemporaryDirectory(prefix=".biclique-") as folder:
-        path = Path(folder) / f"table{BEGINNINGS.get(beginning, '.csv')}"
+    path = files.name(Path(tempfile.gettempdir()), BEGINNINGS.get(beginning, ".csv"))
+    try:
+        path.touch(0o600, exist_ok=False)
         with path.open("wb") as file:
             file.write(beginning)
             shutil.copyfileobj(stream, file)
-        try:
-            yield str(path)
-        except BicliqueError as error:
-            error.args = (str(error).replace(str(path), INPUT),)
-            raise
+        yield str(path)
+    except BicliqueError as error:
+        error.args = (str(error).replace(str(path), INPUT),)
+        raise
+    finally:
+        files.remove(path)
 
 
 @contextmanager

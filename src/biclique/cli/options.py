@@ -256,7 +256,7 @@ class Command:
 
         closed: standard output was closed before we came.
         """
-        files.placed = files.partial = None
+        files.placed, files.partial, files.kept = None, None, ""
         start_clock()
         options = self.options.read({"arguments": arguments, **given})
         written = [getattr(options, one.name) for one in fields(options) if one.metadata.get("writes")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from biclique.cli.options import Command, Facts, Quiet, Warned, option, switch
 from biclique.reproduce.everything import TARGETS, reproduce
 from biclique.reproduce.printed import DATA
+from biclique.tables.atomic_files import files
 
 EXAMPLES = """\
 Data sets are looked for in --data-home, else in the folder named by BICLIQUE_DATA, else fetched.
@@ -45,11 +46,9 @@ class ReproduceOptions(Quiet):
 
 def run(options: ReproduceOptions, warned: Warned) -> Facts:  # noqa: ARG001
     how = {name: getattr(options, name) for name in ("data", "out", "data_home", "quick", "resume", "jobs", "page")}
-    try:
-        tables = reproduce(options.target, **how, command=options.repeated_by, verbose=options.verbose)
-    except KeyboardInterrupt as error:
-        error.add_note(f"finished cells are kept in {options.out}, go on with --resume")
-        raise
+    files.kept = f"finished cells are kept in {options.out}, go on with --resume"
+    tables = reproduce(options.target, **how, command=options.repeated_by, verbose=options.verbose)
+    files.kept = ""
     return {"tables": [table.markdown() for table in tables.values()], "out": options.out}
 
 

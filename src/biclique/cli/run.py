@@ -45,18 +45,20 @@ commands: {", ".join(COMMANDS)}."""
 def run(arguments: Sequence[str], *, alone: bool = False) -> int:
     """The exit code. Wrong options and --help raise SystemExit, as argparse does.
 
-    ``alone``: as the only thing that this process does, so that nothing that comes later can spoil its exit code.
+    ``alone``: as the only thing that this process does, so that it listens to signals.
     """
-    with signals.listening(alone=alone):
-        for number in range(3) if alone else ():
-            try:
-                os.fstat(number)
-            except OSError:  # closed: the next file that is opened must not become standard output
-                os.open(os.devnull, os.O_RDWR)
-        code = _guarded(arguments)
-    if alone and code > EXIT_SIGNAL:
-        os._exit(code)  # threads may be in the middle of a product: wait for none
-    return code
+    if not alone:
+        return _guarded(arguments)
+    signals.listen()
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # closed: the next file that is opened must not become standard output
+            os.open(os.devnull, os.O_RDWR)
+    try:
+        return _guarded(arguments)
+    finally:
+        signals.ignore()
 
 
 def _guarded(arguments: Sequence[str]) -> int:
@@ -79,10 +81,8 @@ def _guarded(arguments: Sequence[str]) -> int:
         except SystemExit:
             raise
         except BaseException as error:
-            signals.Heard.listening = False
             code = _explain(error)
-            if code < EXIT_SIGNAL:  # a reader that was interrupted may read no more
-                _flush_or_drop()
+            _flush_or_drop()
             return code
     return EXIT_OK
 
@@ -142,11 +142,9 @@ def _flush_or_drop() -> None:
 
 def _explain(error: BaseException) -> int:
     """Say what went wrong, and return the exit code. Notes of an error are lines of their own."""
-    number = signals.Heard.number or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
-    written, notes = _written(), getattr(error, "__notes__", [])
-    if number is not None:  # an import that is interrupted can raise anything
-        kept = "; ".join(notes) or written or "nothing was written"
-        return fail(f"{signals.WORDS[number]}; {kept}", EXIT_SIGNAL + number)
+    outcome = signals.outcome()
+    if isinstance(error, KeyboardInterrupt):  # of Python, which listens if we are not alone
+        return fail(f"interrupted; {outcome or 'nothing was written'}", EXIT_SIGNAL + signal.SIGINT)
     if isinstance(error, BrokenPipeError):
         return EXIT_OK  # whoever read our output has seen enough
     try:
@@ -157,15 +155,4 @@ def _explain(error: BaseException) -> int:
         with suppress(OSError):
             traceback.print_exception(error)
     message, code = in_words(error)
-    return fail(f"{message}; {written}" if written else message, code, notes)
-
-
-def _written() -> str:
-    """What became of the output; empty if there is none."""
-    files = getattr(sys.modules.get("biclique.tables.atomic_files"), "files", None)
-    if files is None:
-        return ""
-    files.discard()
-    if files.placed is not None:
-        return f"{files.placed} was written and is complete"
-    return f"{files.partial} may have got a part of the output" if files.partial is not None else ""
+    return fail(f"{message}; {outcome}" if outcome else message, code, getattr(error, "__notes__", []))

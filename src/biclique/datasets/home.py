@@ -24,7 +24,6 @@ from scipy.io import loadmat, whosmat
 
 from biclique.exceptions import DataError, printable
 from biclique.progress import Progress
-from biclique.tables.array_tables import array_in
 from biclique.tables.atomic_files import atomic_path
 
 VARIABLE = "BICLIQUE_DATA"
@@ -179,9 +178,10 @@ def read_member(archive: zipfile.ZipFile, name: str, source: object, most: int) 
 
 
 def read_npy(archive: zipfile.ZipFile, name: str, source: object, most: int) -> np.ndarray[Any, Any]:
-    """An array of real numbers in an archive; its header must announce the bytes that are there."""
-    array = array_in(archive, find_member(archive, name, source, most))
-    if array is None or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+    """An array of real numbers in an archive, whose header announces no more than there is."""
+    with archive.open(find_member(archive, name, source, most)) as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise DataError(f"{printable(source)}: X and y must be real numbers.")
     return array
 

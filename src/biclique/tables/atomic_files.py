@@ -25,16 +25,29 @@ class Files:
     """What this process has written, and what it would leave behind if it ended now."""
 
     temporary: set[Path] = field(default_factory=set)
+    placing: tuple[Path, Path] | None = None
+    """A temporary file that is complete, and what it replaces."""
     placed: Path | None = None
     """The last file that was put in place."""
     partial: Path | None = None
     """The pipe or device that is being written into."""
+    kept: str = ""
+    """What a command keeps besides, in words."""
 
-    def name(self, folder: Path) -> Path:
+    def name(self, folder: Path, ending: str = ".part") -> Path:
         """The path of a temporary file that is yet to be made: whatever happens from now on, it is known."""
-        path = folder / f".biclique-{os.getpid()}-{secrets.token_hex(8)}.part"
+        path = folder / f".biclique-{os.getpid()}-{secrets.token_hex(8)}{ending}"
         self.temporary.add(path)
         return path
+
+    @property
+    def outcome(self) -> str:
+        """What became of the output, in words; empty if there is none."""
+        if self.placing is not None and not self.placing[0].exists():
+            self.placed = self.placing[1]
+        if self.kept or self.placed is not None:
+            return self.kept or f"{self.placed} was written and is complete"
+        return "" if self.partial is None else f"{self.partial} may have got a part of the output"
 
     def remove(self, path: Path) -> None:
         """Remove a temporary file, if it is there."""
@@ -62,7 +75,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path) if stream else Path(os.path.realpath(path))
     temporary = files.name(Path(tempfile.gettempdir()) if stream else target.parent)
     files.partial = None
-    complete = False
     try:
         temporary.touch(0o600, exist_ok=False)
         yield temporary
@@ -74,8 +86,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())  # no setuid
-            complete = True
+            files.placing = temporary, Path(path)
             temporary.replace(target)
+            files.placed = Path(path)
     except OSError as error:
         if error.filename not in (None, str(temporary), str(target)):
             raise  # of another file
@@ -85,8 +98,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"cannot write {path} ({error.strerror or error}): make room or choose another place; {left}",
         ) from error
     finally:
-        if complete and not temporary.exists():  # also if a signal came as it was moved
-            files.placed = Path(path)
+        files.placing = None
         files.remove(temporary)
 
 

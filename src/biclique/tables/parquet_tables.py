@@ -15,7 +15,7 @@ from biclique.tables.text_form import TextForm
 def read_parquet(path: Path, form: TextForm, texts: Collection[str]) -> Any:  # noqa: ARG001
     """The whole table as a frame."""
     dataset = open_parquet(path)
-    table = dataset.read(columns=columns_of(path, dataset.schema))
+    table = dataset.read(columns=columns_of(dataset.schema))
     check_rows(path, rows_of(path, dataset), table.num_rows)
     return from_arrow(table)
 
@@ -24,7 +24,7 @@ def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  #
     """The groups of rows of a file, or of a folder of files."""
     dataset = open_parquet(path)
     rows_of(path, dataset)
-    schema, columns = dataset.schema, columns_of(path, dataset.schema)
+    schema, columns = dataset.schema, columns_of(dataset.schema)
     groups = [group for fragment in dataset.fragments for group in fragment.split_by_row_group()]
     if not groups:
         raise TableError(f"{printable(path)}: the table has no rows.")
@@ -41,13 +41,7 @@ def read_group(path: Path, group: Any, schema: Any, columns: list[str]) -> Any:
 
 def open_parquet(path: Path) -> Any:
     """A file or a folder of files, whose columns are not read yet."""
-    parquet = pyarrow("pyarrow.parquet")
-    if getattr(pyarrow().lib, "_py_extension_type_auto_load", False):
-        raise TableError(
-            f"{printable(path)}: not read, because pyarrow is set to run code that files hold; call "
-            "pyarrow.PyExtensionType.set_auto_load(False) first."
-        )
-    return parquet.ParquetDataset(path, page_checksum_verification=True)
+    return pyarrow("pyarrow.parquet").ParquetDataset(path, page_checksum_verification=True)
 
 
 def rows_of(path: Path, dataset: Any) -> int:
@@ -66,26 +60,7 @@ def check_rows(path: Path, promised: int, found: int) -> None:
         raise TableError(f"{printable(path)}: its footer promises {promised} rows, it has {found}: write it again.")
 
 
-def columns_of(path: Path, schema: Any) -> list[str]:
-    """The names of the columns: an index of pandas is none of them. Extension types are refused."""
+def columns_of(schema: Any) -> list[str]:
+    """The names of the columns: an index of pandas is none of them."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = [name for name in schema.names if name not in index]
-    for name in names:
-        extension = _extension_in(schema.field(name).type)
-        if extension is not None:
-            raise TableError(
-                f"{printable(path)}: column {name!r} holds the extension type {printable(extension)}, which is not "
-                f"read; store it as {printable(extension.storage_type)}."
-            )
-    return names
-
-
-def _extension_in(kind: Any) -> Any:
-    """An extension type, alone or inside lists and structures, or None."""
-    pa = pyarrow()
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind
-    if pa.types.is_dictionary(kind):
-        return _extension_in(kind.value_type)
-    inside = (_extension_in(kind.field(i).type) for i in range(kind.num_fields))
-    return next((found for found in inside if found is not None), None)
+    return [name for name in schema.names if name not in index]

@@ -105,14 +105,13 @@ def read_frame(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: C
     Columns are numbers, booleans, dates or texts; None and NaN are missing values.
 
     - Columns in ``texts``, such as ids, stay as they are written: "007".
-    - ``attrs["name"]`` is the file for messages, ``attrs["notes"]`` what may have been meant otherwise.
+    - ``attrs["name"]`` is the file for messages.
     """
     with opened(path) as (file, kind):
         require_memory(COPIES * size_of(path), f"{printable(path)}: the table in memory", FEWER)
         before = stamp(file)
         frame = with_texts(kind.read(file, form, texts), texts)
-    notes = frame.attrs.get("notes", ())
-    frame.attrs = {"name": printable(path), "notes": notes, "settled": kind.is_text, "stamp": before}
+    frame.attrs = {"name": printable(path), "settled": kind.is_text, "stamp": before}
     return frame
 
 
@@ -145,7 +144,7 @@ def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: 
             meta=with_texts(nothing, texts),
             enforce_metadata=False,
         )
-        frame.attrs = {"name": printable(path), "notes": nothing.attrs.get("notes", ()), "stamp": stamp(file)}
+        frame.attrs = {"name": printable(path), "stamp": stamp(file)}
     return frame
 
 
@@ -160,8 +159,6 @@ class Table:
     """Rows in the file."""
     labels: list[str] | None = None
     ids: list[str] | None = None
-    notes: tuple[str, ...] = ()
-    """What may have been meant otherwise."""
 
 
 def read_table(
@@ -191,4 +188,4 @@ def read_table(
     X, kept = preparer.fit(frame).transform_rows(frame)
     rows = np.flatnonzero(kept)
     labels, ids = (None if name is None else texts_of(frame[name].iloc[rows]) for name in (label, id))
-    return Table(X, preparer.number_columns_, rows, len(frame), labels, ids, frame.attrs["notes"])
+    return Table(X, preparer.number_columns_, rows, len(frame), labels, ids)

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from biclique.exceptions import TableError, printable
+from biclique.exceptions import TableError, TableWarning, printable, warn_user
 from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.threads import count_threads
 from biclique.tables.frames import DTYPES, check_names, kind_of, pandas, pyarrow, settled
@@ -58,8 +58,6 @@ class Head:
     start: int
     """The byte at which the rows begin, in UTF-8."""
     names_by_guess: bool
-    notes: tuple[str, ...] = ()
-    """What may have been meant otherwise."""
 
 
 def read_text(path: Path, form: TextForm, texts: Collection[str]) -> Any:
@@ -67,13 +65,11 @@ def read_text(path: Path, form: TextForm, texts: Collection[str]) -> Any:
     name = printable(path)
     data = read_bytes(path, form)
     head = find_head(path, data, form)
-    table = split_fields(name, without_last_gaps(data, head), head, head.start)
+    table = without_last_gaps(split_fields(name, data, head, head.start))
     if not table.num_rows:
         guess = ": its only line was read as names of columns. If it is a row, say so with header=False"
         raise TableError(f"{name}: the table has no rows{guess * head.names_by_guess}.")
-    frame = typed_frame(table, form, texts)
-    frame.attrs["notes"] = head.notes
-    return frame
+    return typed_frame(table, form, texts)
 
 
 def read_bytes(path: Path, form: TextForm) -> bytes:
@@ -132,13 +128,13 @@ def find_head(path: Path, data: bytes, form: TextForm) -> Head:
     names = fields if has_names else [str(j) for j in range(len(fields))]
     check_names(name, names)
     start += lines.tell() if has_names else 0
-    notes: tuple[str, ...] = ()
     if form.header is None and _may_be_names(fields):
-        notes = (
+        warn_user(
             f"{name}: the first line ({fields[0]}, {fields[1]}, …) was read as a row of numbers; if it holds the names "
             "of the columns, say so: header=True.",
+            TableWarning,
         )
-    return Head(delimiter, names, len(text[:start].encode()), has_names and form.header is None, notes)
+    return Head(delimiter, names, len(text[:start].encode()), has_names and form.header is None)
 
 
 def find_delimiter(line: str, decimal: str) -> str:
@@ -162,16 +158,12 @@ def _may_be_names(fields: list[str]) -> bool:
 # Fields
 
 
-def without_last_gaps(data: bytes, head: Head) -> bytes:
-    """The text up to the end of the last row that has a value."""
-    end = len(data)
-    while end:
-        start = max(data.rfind(b"\n", 0, end - 1), data.rfind(b"\r", max(0, end - HEAD), end - 1)) + 1
-        line = data[start:end].decode(errors="replace")
-        if line.replace(head.delimiter, "").replace('"', "").strip() or line.count('"') % 2:
-            break
-        end = start
-    return data[:end]
+def without_last_gaps(table: Any) -> Any:
+    """The rows up to the last one that has a value: spreadsheets leave others at the end."""
+    stop = table.num_rows
+    while stop and not any(column[stop - 1].as_py().strip() for column in table.columns):
+        stop -= 1
+    return table.slice(0, stop)
 
 
 def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
@@ -266,7 +258,6 @@ def open_text(path: Path, form: TextForm, texts: Collection[str]) -> Parts:
     rows = text[head.start :].decode().encode(form.encoding.replace("-sig", ""))
     edges = block_edges(path, len(first) - len(rows))
     places = [(path, start, stop, form, head, nothing, texts) for start, stop in pairwise(edges)]
-    nothing.attrs["notes"] = head.notes
     return read_block, places, nothing
 
 
@@ -292,7 +283,8 @@ def read_block(
         file.seek(start)
         data = in_utf8(name, file.read(stop - start), form.encoding)
         is_last = not file.read(1)
-    table = split_fields(name, without_last_gaps(data, head) if is_last else data, head)
+    table = split_fields(name, data, head)
+    table = without_last_gaps(table) if is_last else table
     frame = typed_frame(table, form, texts)
     for column in head.names:
         kind, found = kind_of(nothing[column]), kind_of(frame[column])
