@@ -189,13 +189,13 @@ def test_frames(blobs, tmp_path):
         np.testing.assert_allclose(found.embedding_.compute(), expected, atol=1e-5)
         np.testing.assert_array_equal(found.predict(lazy).compute(), found.labels_.compute())
     for columns, message in (
-        (frame[list("bacde")], "X: column 0 is 'b', and was 'a' when the model was fitted"),
-        (frame[list("abcd")], "X has 4 columns, the model was fitted with 5"),
+        (frame[list("bacde")], "Feature names must be in the same order as they were in fit"),
+        (frame[list("abcd")], "Feature names seen at fit time, yet now missing:\n- e"),
         (frame["b"], r"rows and columns, and is a Series of one: pass X\.to_frame\(\)"),
         (frame.assign(e="text"), "X has columns that are not numbers: 'e'"),
         (frame.assign(e=pd.Timestamp("2020-01-01")), r"X holds dates or times in column 4 \('e'\)"),
     ):
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(ValueError, match=message):
             found.predict(dd.from_pandas(columns, npartitions=2))
 
 

@@ -12,30 +12,22 @@ from biclique.selection.structure import (
     gaussian_reference,
     least_prominence,
     mode_prominences,
-    prominences,
     uniform_reference,
 )
 from tests.oracles import mode_prominence
 
 
-def test_prominences_of_a_chain():
-    """Heights 5 1 4 3 6 0 2: the modes are 6, 5 (saddle 1), 4 (saddle 3) and 2 (saddle 0)."""
-    height = np.array([5.0, 1, 4, 3, 6, 0, 2])
-    first, second = np.arange(6), np.arange(1, 7)
-    found = prominences(height, first, second, np.minimum(height[first], height[second]))
-    assert found[found > 0].tolist() == [4.0, 2.0, 1.0]
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_prominences_are_those_of_the_definition(seed):
-    random = np.random.default_rng(seed)
-    n = 9
-    height = random.permutation(n).astype(float)
-    pairs = [(i, int(random.integers(0, i))) for i in range(1, n)] + [tuple(random.integers(0, n, 2)) for _ in range(5)]
-    first, second = np.array(pairs).T
-    low = np.minimum(height[first], height[second])
-    expected = mode_prominence(height, [*zip(first, second, low, strict=True)])
-    assert prominences(height, first, second, low)[0] == pytest.approx(expected)
+    X = np.random.default_rng(seed).normal(size=(9, 2))
+    gaps = np.linalg.norm(X[:, None] - X, axis=2)
+    near = np.sort(gaps, axis=1)[:, 1:4]
+    dimension = min(1 / np.log(near[:, -1:] / near[:, :-1]).mean(), 2)
+    edges = [(i, j, -dimension * np.log(max(near[i, -1], near[j, -1], gaps[i, j]))) for i in range(9) for j in range(i)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(structure, "MODE_NEIGHBORS", 3)
+        found = mode_prominences(X)
+    assert found[0] == pytest.approx(mode_prominence(-dimension * np.log(near[:, -1]), edges))
 
 
 def test_the_least_prominence_grows_slowly():
@@ -48,7 +40,7 @@ def test_two_clouds_have_a_second_mode_and_one_has_none():
     assert mode_prominences(cloud)[0] < 1.5
     two = np.concatenate([cloud, cloud + 8])
     assert mode_prominences(two)[0] > least_prominence(300)
-    # Units do not matter, nor do pieces of the graph that no edge connects.
+    # Units do not matter.
     assert mode_prominences(100 * two)[0] == pytest.approx(mode_prominences(two)[0])
     assert mode_prominences(np.concatenate([cloud, cloud + 1000]))[0] > mode_prominences(two)[0]
 

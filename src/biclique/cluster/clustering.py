@@ -1,7 +1,5 @@
 """Spectral clustering by the order-m normalised cut."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Several partitions of the same rows into one."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -18,7 +16,6 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.cluster.estimator import read_array
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import embedded_columns
@@ -26,6 +23,7 @@ from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.given_rows import read_array
 from biclique.spectral.assign import assign_in_place
 
 MISSING = -1
@@ -258,7 +256,7 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
                     )
         means = self.estimators is None
         dtype: Any = [np.float64, np.float32] if means else None
-        rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+        rows = read_array(X, self, reset=reset, accept_sparse="csr", dtype=dtype)
         if means:
             check_values(rows, getattr(self, "feature_names_in_", None))
         return rows, rows if means else X

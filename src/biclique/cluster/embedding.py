@@ -1,7 +1,5 @@
 """The spectral embedding as a transformer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What the estimators share: parameters → Settings, X → rows, a fit, and the fitted attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,30 +13,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
-from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
+from biclique.exceptions import ApproximationWarning, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.exact_fitted import ExactPoints
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
 from biclique.gram.sparse import NeighborGram
+from biclique.kernels.gower import Columns
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Found, RowSource
-from biclique.rows.checks import (
-    category_columns,
-    check_clusters_fit,
-    check_given,
-    check_values,
-    check_weights,
-    one_gap,
-    stand_in,
-    where_no_number,
-)
+from biclique.rows.array import Check as CheckRows
+from biclique.rows.checks import category_columns, check_clusters_fit, check_weights
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
+from biclique.runtime.namespace import is_dask, on_host
 from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.given_rows import read_rows
 
 STORED = ("dense", "sparse", "neighbors")
 """What ``gram_`` is called if K is stored: then there is an ``affinity_matrix_``."""
@@ -120,9 +112,9 @@ class Estimator(BaseEstimator):
         found: Any = getattr(self, "n_clusters_", self.n_clusters)
         return int(found)
 
-    def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
+    def _warn_about_fewer(self, reason: str) -> None:
         lazy = hasattr(self, "_lazy_sizes")
-        found = len(self._lazy_sizes) if lazy else np.count_nonzero(np.bincount(labels[labels >= 0]))
+        found = len(self._lazy_sizes) if lazy else np.count_nonzero(np.bincount(self.labels_[self.labels_ >= 0]))
         if found < self._asked_for:
             warn_user(
                 f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
@@ -155,37 +147,14 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays a tensor on its device."""
-        if is_dask(X) or callable(X) or isinstance(X, Iterator):
-            raise DataError(
-                f"X is a {type(X).__name__}, and rows in memory are needed here: load them, or fit "
-                "BicliqueSpectralClustering or BicliqueSpectralEmbedding on a Dask array or data frame."
-            )
-        tensor = None if on_host(X) else X.detach()
-        if tensor is not None:
-            check_given(tensor)
-            X = stand_in(tensor) if keep else to_host(tensor)
-        kernel, gaps = settings.kernel, settings.kernel.takes_gaps
-        encoder = "OrdinalEncoder" if gaps else "OneHotEncoder"
-        rows: Rows = read_array(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], encoder=encoder
-        )
-        if tensor is not None and keep:
-            rows = _as_float(tensor)
-        names = getattr(self, "feature_names_in_", None)
-        check_values(rows, names, squared=not kernel.given, gaps=gaps)
-        if sparse.issparse(rows):
-            rows = sparse_or_dense(kernel, rows)
-        elif gaps and isinstance(rows, np.ndarray):
-            rows = one_gap(rows)
-            if not reset and self._fitted.chosen.columns is not None:
-                self._fitted.chosen.columns.check_rows(rows, range(rows.shape[0]), names)
-        if kernel.given and reset and rows.shape[0] != rows.shape[1]:
-            kind = "distances" if kernel.neighbors else "similarities"
-            raise DataError(
-                f"affinity={kernel.affinity!r} needs a square matrix of {kind}, got X of shape {rows.shape}: leave "
-                "affinity at 'neighborhoods' for a table of features."
-            )
+        rows = read_rows(X, settings.kernel, self, reset=reset, keep=keep)
+        if not reset:
+            self._check_of_new()(rows, range(rows.shape[0]))
         return rows
+
+    def _check_of_new(self) -> CheckRows:
+        """What new rows must have: values that the columns of the fit can have."""
+        return partial(check_columns, self._fitted.chosen.columns, getattr(self, "feature_names_in_", None))
 
     def _source(self, settings: Settings, X: Any, sample_weight: Any, progress: Progress) -> RowSource:
         """Where the rows come from, with what a kernel must know of their columns."""
@@ -194,7 +163,12 @@ class KernelEstimator(Estimator):
             device = X.device if settings.device is None and not on_host(X) else settings.device
         source: RowSource
         if self._in_passes and is_dask(X):
-            source = self._dask_rows(settings, X, sample_weight)
+            if settings.device is not None:
+                raise ParameterError(
+                    f"device={settings.device!r} needs X in memory: load the rows, or leave device at None."
+                )
+            check = partial(check_rows_for_kernel, settings.kernel.affinity)
+            source = self._dask_rows(X, check, sample_weight, gram=settings.gram, reset=True)
         else:
             rows = self._read(settings, X, reset=True, keep=device is not None)
             weights = check_weights(sample_weight, rows.shape[0])
@@ -205,47 +179,23 @@ class KernelEstimator(Estimator):
             source.columns = find_columns(settings, source, category_columns(X), progress)
         return source
 
-    def _dask_rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
-        """Rows of a Dask array or data frame."""
+    def _dask_rows(
+        self, X: Any, check: CheckRows, sample_weight: Any = None, *, gram: str = "auto", reset: bool = False
+    ) -> RowSource:
+        """Rows of a Dask array or data frame; new ones must have the columns of the fit."""
         from biclique.rows.dask_rows import open_dask_rows  # which imports Dask
 
-        if settings.device is not None:
-            raise ParameterError(
-                f"device={settings.device!r} needs X in memory: load the rows, or leave device at None."
-            )
-        check = partial(check_rows_for_kernel, settings.kernel.affinity)
-        source = open_dask_rows(X, sample_weight, check).for_gram(settings.gram)
-        self.n_features_in_ = source.n_columns
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return source
-
-    def _new_dask_rows(self, X: Any) -> RowSource:
-        """New rows of a Dask array or data frame, with the columns of the fit."""
-        from biclique.rows.dask_rows import open_dask_rows
-
-        columns, known = self._fitted.chosen.columns, getattr(self, "feature_names_in_", None)
-
-        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
-            if columns is not None and not sparse.issparse(rows):
-                columns.check_rows(rows, numbers, known)
-
-        source = open_dask_rows(X, None, check)
-        if source.n_columns != self.n_features_in_:
-            raise DataError(f"X has {source.n_columns} columns, the model was fitted with {self.n_features_in_}.")
-        if known is not None and source.names is not None and list(known) != list(source.names):
-            at = next(j for j, (a, b) in enumerate(zip(known, source.names, strict=True)) if a != b)
-            raise DataError(
-                f"X: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
-                "fitted: put the columns in that order."
-            )
-        return source
+        source = open_dask_rows(X, sample_weight, check)
+        validate_data(self, X if source.names is None else X._meta, reset=reset, skip_check_array=True)
+        return source.for_gram(gram)
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
         """A function of rows, checked: of one array, or of every chunk of Dask's rows."""
         check_is_fitted(self)
         if self._in_passes and is_dask(X):
-            return self._new_dask_rows(X).map(lambda block: function(block.rows), "new rows", Progress(False))
+            return self._dask_rows(X, self._check_of_new()).map(
+                lambda block: function(block.rows), "new rows", Progress(False)
+            )
         keep = self._in_passes and self._fitted.points.keeps_tensors
         with single_threaded_blas():
             return [function(self._read(self._fitted.settings, X, reset=False, keep=keep))]
@@ -258,7 +208,7 @@ class KernelEstimator(Estimator):
         if not (self._in_passes and is_dask(X)):
             return self._of_rows(X, lambda rows: function(self._fitted, rows))[0]
         fitted = self._fitted.for_rows()
-        return self._new_dask_rows(X).later(lambda rows: function(fitted, rows), columns, dtype)
+        return self._dask_rows(X, self._check_of_new()).later(lambda rows: function(fitted, rows), columns, dtype)
 
     # What a fit leaves
 
@@ -284,10 +234,9 @@ class KernelEstimator(Estimator):
                 ApproximationWarning,
             )
 
-    def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
-        if n_vertices < self._asked_for:
-            reason = f"X has only {n_vertices} distinct rows"
-        self._warn_about_fewer(self.labels_, reason)
+    def _warn_about_clusters(self, n_distinct: int, reason: str) -> None:
+        few = n_distinct < self._asked_for
+        self._warn_about_fewer(f"X has only {n_distinct} distinct rows" if few else reason)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -420,58 +369,9 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         return self._of_new(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.intp)
 
 
-def sparse_or_dense(kernel: KernelSettings, X: Rows) -> Rows:
-    """Sparse rows, dense for a kernel that is computed from dense ones; refused for gower."""
-    if kernel.neighborhoods and kernel.takes_gaps:
-        raise DataError("sparse X works with the metrics 'euclidean' and 'cosine', not with 'gower': use one of these.")
-    if kernel.takes_gaps:
-        raise DataError(
-            f"sparse X works with affinity 'rbf' or another, not with {kernel.affinity!r}: pass X.toarray()."
-        )
-    if not kernel.of_rows or kernel.kernel().accepts_sparse:
-        return X
-    what = f"affinity={kernel.affinity!r} of sparse X as dense rows"
-    require_memory(X.dtype.itemsize * X.shape[0] * X.shape[1], what, "use affinity='rbf', 'linear' or 'cosine'.")
-    return np.asarray(sparse.csr_array(X).toarray())
-
-
-def read_array(
-    model: BaseEstimator,
-    X: Any,
-    *,
-    reset: bool,
-    accept_sparse: str | bool = False,
-    dtype: DTypeLike | list[DTypeLike],
-    encoder: str = "OneHotEncoder",
-) -> Any:
-    """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
-
-    Text and dates are errors of our own.
-    """
-    check_given(X)
-    try:
-        return validate_data(
-            model,
-            X,
-            reset=reset,
-            accept_sparse=accept_sparse,
-            dtype=dtype,
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-    except OverflowError as error:
-        raise DataError(f"X has a whole number beyond 1e308{where_no_number(X)}: rescale or drop it.") from error
-    except ValueError as error:
-        if not str(error).startswith(("could not convert", "Cannot cast")):
-            raise
-        raise DataError(
-            f"X holds text ({error}){where_no_number(X)}: drop such columns, or turn them into numbers first "
-            f"(biclique.tables.TablePreparer, sklearn.preprocessing.{encoder})."
-        ) from error
-
-
-def _as_float(tensor: Array) -> Array:
-    """A tensor as float32 or float64: itself, or the smaller one that has all of its values exactly."""
-    if tensor.itemsize <= 2:
-        return as_dtype(tensor, np.float32)
-    return tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
+def check_columns(
+    columns: Columns | None, names: Sequence[str] | None, rows: Rows, numbers: Sequence[int] | np.ndarray
+) -> None:
+    """Refuse categories and gaps that the columns of a fit cannot have."""
+    if columns is not None and not sparse.issparse(rows):
+        columns.check_rows(rows, numbers, names)

@@ -1,9 +1,9 @@
 """Spectral clustering of given hyperedges."""
 
-from __future__ import annotations
-
 import os
-from typing import Any, Self, cast
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -11,22 +11,23 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import IntArray
-from biclique.cluster.estimator import Estimator, read_array
+from biclique.cluster.estimator import Estimator
 from biclique.exceptions import DataError, DisconnectedWarning, warn_user
-from biclique.fit.fitted import Fitted
 from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph
-from biclique.fit.settings import CONSTRAINTS, an_order
+from biclique.fit.settings import CONSTRAINTS, Check, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.hypergraph.expansions import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_flag
 from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.given_rows import read_array
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""
 
 
+@dataclass(eq=False, repr=False)
 class HypergraphSpectralClustering(ClusterMixin, Estimator):
     """Cluster the vertices of a hypergraph by the normalised cut of an expansion.
 
@@ -87,41 +88,25 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     [['milk', 'sugar', 'tea'], ['glue', 'nails', 'saw']]
     """
 
-    _constraints = {  # noqa: RUF012
+    _constraints: ClassVar[Mapping[str, Check]] = {
         **CONSTRAINTS,
         "order": an_order,
         "row_normalize": check_flag,
         "expansion": lambda _, value: find_expansion(cast("AnyExpansion", value)),
     }
-    _fitted: Fitted
-    order_: float
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        expansion: AnyExpansion = "star",
-        order: float = 2,
-        n_components: int | None = None,
-        row_normalize: bool = True,
-        assign_labels: str = "kmeans",
-        n_init: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        eigen_tol: float | str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.expansion = expansion
-        self.order = order
-        self.n_components = n_components
-        self.row_normalize = row_normalize
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.random_state = random_state
-        self.eigen_tol = eigen_tol
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    expansion: AnyExpansion = "star"
+    order: float = 2
+    n_components: int | None = None
+    row_normalize: bool = True
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    random_state: int | np.random.RandomState | None = None
+    eigen_tol: float | str = "auto"
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster vertices.
@@ -191,7 +176,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """An incidence matrix, checked."""
-        X = read_array(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        X = read_array(X, self, reset=reset, accept_sparse="csr", dtype=np.float64)
         check_values(X, getattr(self, "feature_names_in_", None), squared=False)
         values = X.data if sparse.issparse(X) else X
         if values.size and values.min() < 0:
@@ -240,9 +225,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
                 "components before it spends a cluster on small ones.",
                 DisconnectedWarning,
             )
-        self._warn_about_fewer(
-            self.labels_, f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
-        )
+        self._warn_about_fewer(f"the embedding has no more groups for assign_labels={self.assign_labels!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

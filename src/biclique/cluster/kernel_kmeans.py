@@ -1,7 +1,5 @@
 """Weighted kernel k-means: a local search that lowers the order-m normalised cut itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """A fitted model as a page to send, and in words."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Sequence
 from inspect import signature

@@ -1,8 +1,8 @@
 """Clustering points that lie near affine subspaces, by inhomogeneous hyperedges."""
 
-from __future__ import annotations
-
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -10,10 +10,10 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cluster.estimator import Estimator, read_array
+from biclique.cluster.estimator import Estimator
 from biclique.exceptions import DataError
 from biclique.fit.exact import solve_cut
-from biclique.fit.settings import CONSTRAINTS
+from biclique.fit.settings import CONSTRAINTS, Check
 from biclique.gram.dense import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.kernels.kernel import middle
@@ -22,6 +22,7 @@ from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import require_memory
+from biclique.selection.given_rows import read_array
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.rounding import kmeans
 
@@ -29,6 +30,7 @@ FLAT = 1e-24
 """Mean squared distances below this, for coordinates up to 1, are rounding: one subspace holds all points."""
 
 
+@dataclass(eq=False, repr=False)
 class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     """Cluster points into affine subspaces: the label-free protocol of Li and Milenkovic (2017).
 
@@ -77,31 +79,20 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     [40, 40]
     """
 
-    _constraints = {  # noqa: RUF012
+    _constraints: ClassVar[Mapping[str, Check]] = {
         **dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), check_count),
         "random_state": CONSTRAINTS["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        subspace_dim: int = 3,
-        n_draws: int = 300,
-        n_rounds: int = 10,
-        n_restarts: int = 1,
-        n_init: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.subspace_dim = subspace_dim
-        self.n_draws = n_draws
-        self.n_rounds = n_rounds
-        self.n_restarts = n_restarts
-        self.n_init = n_init
-        self.random_state = random_state
-        self.verbose = verbose
+    n_clusters: int = 2
+    _: KW_ONLY
+    subspace_dim: int = 3
+    n_draws: int = 300
+    n_rounds: int = 10
+    n_restarts: int = 1
+    n_init: int = 10
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X, shape (n_samples, n_features)."""
@@ -124,7 +115,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
             self.residual_history_ = history * scale**2
             self.sigma_ = sigma * scale**2
             self._known, self._known_labels = keys, self.labels_[first]
-        self._warn_about_fewer(self.labels_, "no partition into more had a smaller distance to its subspaces")
+        self._warn_about_fewer("no partition into more had a smaller distance to its subspaces")
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -193,7 +184,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     def _read(self, X: Any, *, reset: bool) -> FloatArray:
         if sparse.issparse(X):
             raise DataError(f"{type(self).__name__} needs dense rows, got a sparse matrix: pass X.toarray().")
-        X = read_array(self, X, reset=reset, dtype=np.float64)
+        X = read_array(X, self, reset=reset, dtype=np.float64)
         check_values(X, getattr(self, "feature_names_in_", None))
         return np.asarray(X)
 

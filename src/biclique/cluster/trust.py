@@ -1,7 +1,5 @@
 """How sure: probabilities of clusters, their stability, typical rows, and what sets a cluster apart."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any, cast

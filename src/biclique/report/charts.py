@@ -1,7 +1,5 @@
 """Small charts as SVG: marks of clusters, bars, a curve with error bars, a histogram, eigenvalues."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

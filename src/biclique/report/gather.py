@@ -1,7 +1,5 @@
 """The data of a report: everything that the page shows, as plain values and small arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

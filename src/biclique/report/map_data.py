@@ -1,7 +1,5 @@
 """What the script of a page draws: bytes as base64, and short texts."""
 
-from __future__ import annotations
-
 import base64
 import math
 from collections.abc import Sequence

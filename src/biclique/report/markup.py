@@ -1,7 +1,5 @@
 """HTML and SVG out of plain text. All that is not ``Markup`` is escaped, so names from data stay text."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """One self-contained page: no network, no code but its own, and all names from data escaped."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable

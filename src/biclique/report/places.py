@@ -1,7 +1,5 @@
 """Where the points of the map lie: by similarity, and by the columns themselves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plots on matplotlib's axes (extra ``[plot]``). Each takes ``ax``, draws, and returns it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every row, looked at once: its label, how sure that is, and which rows are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What is computed anew on some rows: their similarities, clusters at other orders, and stability."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 

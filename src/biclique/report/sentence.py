@@ -1,7 +1,5 @@
 """What is found, in words and numbers for a reader who has never heard of spectral clustering."""
 
-from __future__ import annotations
-
 import math
 
 from biclique.report.rows import Facts, Subject

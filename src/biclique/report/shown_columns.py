@@ -1,16 +1,15 @@
 """What columns say about clusters: sums by cluster, which columns separate most, and values in one byte."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import ParameterError
 from biclique.neighbors.index import members_of
 from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of
 
@@ -38,7 +37,7 @@ class Sums:
         self.moments: FloatArray = np.zeros((3, n_clusters, 0))
 
     @classmethod
-    def of_levels(cls, codes: IntArray, n_levels: int, labels: IntArray, n_clusters: int) -> Sums:
+    def of_levels(cls, codes: IntArray, n_levels: int, labels: IntArray, n_clusters: int) -> Self:
         """Of the columns that say, by 0 and 1, whether a row has each level of a category; −1 is a missing one."""
         there = np.flatnonzero(codes >= 0)
         ones = sparse.csr_array((np.ones(len(there)), (np.arange(len(there)), codes[there])), (len(there), n_levels))
@@ -133,7 +132,7 @@ class Category:
     levels: list[str]
 
     @classmethod
-    def of(cls, name: str, values: NDArray[Any]) -> Category:
+    def of(cls, name: str, values: NDArray[Any]) -> Self:
         """Of texts, None for gaps. At most 255 levels, the most frequent ones; the others are one."""
         there = np.array([value is not None for value in values], dtype=bool)
         levels, place, sizes = np.unique(values[there], return_inverse=True, return_counts=True)
@@ -166,36 +165,45 @@ class Columns:
     categories: list[Category]
 
     @classmethod
-    def of(cls, table: Any) -> Columns:
-        """From a frame of pandas, polars or Arrow, an array or a CSR matrix; dates become years."""
-        if sparse.issparse(table) or (isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf"):
+    def of(cls, table: Any, categories: Sequence[str | int] = ()) -> Self:
+        """From a frame of pandas, polars or Arrow, an array or a CSR matrix; dates become years.
+
+        ``categories`` are columns of codes that are no quantities, by name or by number.
+        """
+        is_array = isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf"
+        if not len(categories) and (is_array or sparse.issparse(table)):
             return cls.numbered(sparse.csr_array(table) if sparse.issparse(table) else table)
-        start = "" if hasattr(table, "columns") or hasattr(table, "column_names") else "x"
-        frame = as_frame(table, "table")
+        named = hasattr(table, "columns") or hasattr(table, "column_names")
+        frame = as_frame(table.toarray() if sparse.issparse(table) else table, "table")
+        known = [name if named else f"x{name}" for name in frame.columns]
+        texts = {known[one] if isinstance(one, int) and 0 <= one < len(known) else str(one) for one in categories}
+        if not texts <= set(known):
+            unknown = ", ".join(sorted(texts - set(known)))
+            raise ParameterError(f"categories has {unknown}, which is not a column: the columns are {known[:10]}.")
         names: list[str] = []
         numbers: list[FloatArray] = []
-        categories: list[Category] = []
-        for name, column in frame.items():
+        found: list[Category] = []
+        for name, (_, column) in zip(known, frame.items(), strict=True):
             kind = kind_of(column)
-            if kind == "text":
-                categories.append(Category.of(f"{start}{name}", levels_of(column)))
+            if kind == "text" or name in texts:
+                found.append(Category.of(name, levels_of(column)))
                 continue
             if kind == "date":  # 2024.5 is the beginning of July 2024
                 day = column.astype("datetime64[us]").dt
                 column = day.year + (day.day_of_year - 1) / (365 + day.is_leap_year)
-            names.append(f"{start}{name}{YEAR * (kind == 'date')}")
+            names.append(f"{name}{YEAR * (kind == 'date')}")
             numbers.append(numbers_of(column))
-        return cls(names, np.column_stack(numbers) if numbers else np.empty((len(frame), 0)), categories)
+        return cls(names, np.column_stack(numbers) if numbers else np.empty((len(frame), 0)), found)
 
     @classmethod
-    def numbered(cls, rows: Rows, names: Sequence[str] | None = None) -> Columns:
+    def numbered(cls, rows: Rows, names: Sequence[str] | None = None) -> Self:
         """Columns of numbers, that may have no names."""
         return cls([f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names)), rows, [])
 
-    def some(self, chosen: IntArray) -> Columns:
+    def some(self, chosen: IntArray) -> Self:
         """Some of the rows."""
         texts = [Category(one.name, one.codes[chosen], one.levels) for one in self.categories]
-        return Columns(self.names, self.numbers[chosen], texts)
+        return replace(self, numbers=self.numbers[chosen], categories=texts)
 
 
 @dataclass(frozen=True)
@@ -207,7 +215,7 @@ class Coded:
     exact: bool  # whether every value is exact, and not the median of its group
 
     @classmethod
-    def of_numbers(cls, column: FloatArray) -> Coded:
+    def of_numbers(cls, column: FloatArray) -> Self:
         """The values themselves if they are 255 at most; else 255 groups of equal size, each by its median."""
         column = np.asarray(column, dtype=float)
         there = np.isfinite(column)
@@ -223,6 +231,6 @@ class Coded:
         return cls(codes, [float(f"{value:.5g}") for value in found], exact)
 
     @classmethod
-    def of_category(cls, column: Category) -> Coded:
+    def of_category(cls, column: Category) -> Self:
         """The levels."""
         return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)

@@ -1,7 +1,5 @@
 """What a fit chose and why, as text and as HTML for notebooks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

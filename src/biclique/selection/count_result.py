@@ -1,7 +1,5 @@
 """What a search for the number of clusters found: a curve over k, the choice, and the reason in words."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

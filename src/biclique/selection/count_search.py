@@ -5,8 +5,6 @@ each. The stability of k is the mean agreement of both on the rows of a half. Th
 components of the hypergraph of neighbourhoods that are large enough for one.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,6 +18,7 @@ from biclique.features.neighborhoods import canonical_order
 from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
+from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_count, fixed_seed
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
@@ -95,7 +94,8 @@ def select_n_clusters(
     """
     check_parameters({"random_state": random_state, "n_jobs": n_jobs}, CONSTRAINTS)
     settings = Settings.of({"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}, n_columns=1)
-    source = ArrayRows(*read_rows(X, sample_weight))
+    rows = read_rows(X)
+    source = ArrayRows(rows, check_weights(sample_weight, rows.shape[0]))
     with single_threaded_blas(), Progress.of(verbose) as progress:
         found = search_count(settings, source, progress, k_max, n_rows=n_rows, n_halves=n_halves)
     warn_about_structure(found)

@@ -1,7 +1,5 @@
 """How alike two partitions of the same rows are."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray

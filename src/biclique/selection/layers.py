@@ -1,7 +1,5 @@
 """Several numbers of clusters from one embedding: coarse, middle and fine labels of the same rows."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +9,7 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
 from biclique.rows.array import distinct_rows
-from biclique.rows.checks import check_clusters_fit
+from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_count, check_flag
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
@@ -51,7 +49,8 @@ def layers(X: Any, numbers: Sequence[int], *, nested: bool = False, sample_weigh
     wanted = [check_count("numbers", one) for one in ([] if isinstance(numbers, (str, bytes)) else numbers)]
     if not wanted:
         raise ParameterError(f"numbers must be whole numbers from 1, at least one, got {numbers!r}.")
-    rows, weights = read_rows(X, sample_weight)
+    rows = read_rows(X)
+    weights = check_weights(sample_weight, rows.shape[0])
     check_clusters_fit(max(wanted), rows.shape[0], int((weights > 0).sum()))
     vertices = distinct_rows(rows, weights)
     # Warnings about parts of the graph: near ones are one cluster in a coarse layer.

@@ -1,8 +1,7 @@
 """Embeddings of some rows for every number of clusters: the hypergraph of neighbourhoods, at order 2."""
 
-from __future__ import annotations
-
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -37,9 +36,9 @@ class OneEmbedding:
         """The connected component of every row."""
 
     @cached_property
-    def _wider(self) -> OneEmbedding:
+    def _wider(self) -> Self:
         """The same rows with neighbourhoods of twice the size."""
-        return OneEmbedding(self.rows, self.weights, self.n_columns, self.map.with_neighbors(2 * self.map.n_neighbors))
+        return type(self)(self.rows, self.weights, self.n_columns, self.map.with_neighbors(2 * self.map.n_neighbors))
 
     @cached_property
     def _pairs(self) -> tuple[FloatArray, FloatArray]:

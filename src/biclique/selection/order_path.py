@@ -1,7 +1,5 @@
 """One similarity at several orders: K is made once, and what one order finds serves the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,9 +13,10 @@ from biclique.fit.choose import find_vertices
 from biclique.fit.exact import QUICK_TOLERANCE, ExactCuts, assign
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
 from biclique.gram.operator import GramOperator
+from biclique.kernels.named import check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows
-from biclique.rows.checks import check_clusters_fit
+from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
@@ -112,7 +111,9 @@ def order_path(
         raise ParameterError(
             "order_path compares the orders of a kernel, and affinity='neighborhoods' has order 2: use affinity='rbf'."
         )
-    rows, weights = read_rows(X, sample_weight, settings.kernel)
+    rows = read_rows(X, settings.kernel)
+    check_rows_for_kernel(settings.kernel.affinity, rows)
+    weights = check_weights(sample_weight, rows.shape[0])
     check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
     if settings.eigen_tol == "auto" and not settings.kernel.neighbors:
         settings = replace(settings, eigen_tol=QUICK_TOLERANCE)

@@ -4,8 +4,7 @@ References are made of the rows themselves, without structure: Gaussian after a 
 the box of the principal axes.
 """
 
-from __future__ import annotations
-
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,17 +12,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.cluster.hierarchy import DisjointSet
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import pdist, squareform
 from scipy.special import polygamma
-from sklearn.metrics import euclidean_distances
 from sklearn.preprocessing import PowerTransformer
 
-from biclique._typing import FloatArray, IntArray, RandomState
+from biclique._typing import FloatArray, RandomState
 from biclique.fit.settings import CONSTRAINTS, check_parameters
-from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, distinct_rows, drawn
+from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
@@ -103,7 +101,8 @@ def find_structure(X: Any, *, sample_weight: Any = None, random_state: RandomSta
     True
     """
     check_parameters({"random_state": random_state}, CONSTRAINTS)
-    rows, weights = read_rows(X, sample_weight)
+    rows = read_rows(X)
+    weights = check_weights(sample_weight, rows.shape[0])
     random = check_random(random_state)
     some = drawn(weights, MODE_ROWS, random)
     with single_threaded_blas(), Progress(False) as progress:
@@ -209,57 +208,24 @@ def mode_prominences(X: FloatArray) -> FloatArray:
     """For every mode but the highest: its log-density minus that of its saddle, descending; 0 alone if there is none.
 
     log-density(i) = −d̂ log r_i, r_i the distance to the 12th neighbour, and d̂ the intrinsic dimension, by the maximum
-    likelihood of the distances to these neighbours. The saddle of a mode is the highest pass to a higher mode along
-    edges of the neighbour graph; an edge is as high as its lower end. Pieces of the graph are connected by their
-    shortest distances, whose height is −d̂ log of the distance.
+    likelihood of the distances to these neighbours. The saddle of a mode is the highest pass to a higher mode, in steps
+    from row to row. A step from i to j is as high as −d̂ log max(r_i, r_j, |x_i − x_j|).
     """
-    k = min(MODE_NEIGHBORS + 1, len(X))
-    gap, near = NeighborIndex(X, search="exact", n_jobs=1).query(None, k)
-    gap = np.asarray(gap, dtype=float)
-    positive = gap[gap > 0]
-    if not len(positive):
+    gaps = squareform(pdist(X))
+    near = np.sort(gaps, axis=1)[:, 1 : MODE_NEIGHBORS + 1]  # the row itself is the first
+    if not near.any():
         return np.zeros(1)
-    gap = np.maximum(gap, positive.min())
-    ratios = np.log(gap[:, -1:] / gap[:, 1:-1])  # (n, 11): the row itself is the first
-    mean = float(ratios.mean())
+    near = np.maximum(near, near[near > 0].min())
+    radius = near[:, -1]
+    mean = float(np.log(radius[:, None] / near[:, :-1]).mean())
     dimension = min(1 / mean, X.shape[1]) if mean > 0 else X.shape[1]
-    height = -dimension * np.log(gap[:, -1])
-    first, second = np.repeat(np.arange(len(X)), k), np.asarray(near).ravel()
-    low = np.minimum(height[first], height[second])
-    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(len(X), len(X)))
-    a, b, length = shortest_ties(X, connected_components(graph, directed=False)[1])
-    tied = -dimension * np.log(np.maximum(length, positive.min()))
-    low = np.append(low, np.minimum(tied, np.minimum(height[a], height[b])))
-    return prominences(height, np.append(first, a), np.append(second, b), low)
-
-
-def shortest_ties(rows: FloatArray, part_of: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """The shortest connections that make one piece of all parts: their ends and lengths, one less than parts."""
-    if part_of.max(initial=0) == 0:
-        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
-    gaps = euclidean_distances(rows)
-    same = part_of[:, None] == part_of
-    least = np.finfo(float).tiny  # 0 would be no edge
-    tree = minimum_spanning_tree(np.where(same, least, np.maximum(gaps, 2 * least))).tocoo()
-    ties = part_of[tree.row] != part_of[tree.col]
-    return tree.row[ties], tree.col[ties], gaps[tree.row[ties], tree.col[ties]]
-
-
-def prominences(height: FloatArray, first: IntArray, second: IntArray, low: FloatArray) -> FloatArray:
-    """Mode minus saddle of every mode but the highest of its piece, descending, for edges of height ``low``.
-
-    Edges join pieces from the highest on; the edge that joins the piece of a lower mode to that of a higher is its
-    saddle.
-    """
-    pieces, peak, found = DisjointSet(range(len(height))), height.tolist(), [0.0]
-    for edge in np.argsort(-low, kind="stable").tolist():
-        a, b = pieces[first[edge]], pieces[second[edge]]
-        if a != b:
-            lower, higher = sorted((peak[a], peak[b]))
-            found.append(lower - low[edge])
-            pieces.merge(a, b)
-            peak[pieces[a]] = higher
-    return np.sort(np.maximum(found, 0.0))[::-1]
+    steps = np.maximum(gaps, np.maximum.outer(radius, radius))
+    peak, falls = (-dimension * np.log(radius)).tolist(), [0.0]
+    for first, second, step, _ in linkage(squareform(steps, checks=False), "single").tolist():  # the highest steps first
+        lower, higher = sorted((peak[int(first)], peak[int(second)]))
+        falls.append(max(lower + dimension * math.log(step), 0.0))
+        peak.append(higher)
+    return np.sort(falls)[::-1]
 
 
 # The spectrum beside references
