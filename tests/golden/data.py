@@ -27,41 +27,16 @@ def groups(sizes: list[int], d: int = 4, apart: float = 8.0, spread: float = 1.0
     return X[random.permutation(len(X))]
 
 
-def rings() -> np.ndarray:
-    """Two circles, one inside the other."""
-    return make_circles(240, factor=1 / 3, noise=0.03, random_state=1)[0] * 3
-
-
-def outliers() -> np.ndarray:
-    """Two groups far apart and seven outliers, each far from everything."""
-    random = np.random.RandomState(2)
-    parts = [random.standard_normal((60, 2)), random.standard_normal((50, 2)) + [60, 0]]
-    return np.concatenate([*parts, random.uniform(-400, 400, (7, 2))])
-
-
 def parted() -> np.ndarray:
     """Five groups so far apart that rbf is zero between them."""
     random = np.random.RandomState(3)
     return np.concatenate([random.standard_normal((n, 2)) + 500 * i for i, n in enumerate([40, 30, 30, 20, 12])])
 
 
-def repeated() -> np.ndarray:
-    """Rows of which most come several times."""
-    X = groups([20, 20, 20], seed=4)
-    return X[np.random.RandomState(4).randint(60, size=150)]
-
-
-def outlier() -> np.ndarray:
-    X = groups([40, 40, 40], seed=5)
-    X[17] = 1e6
-    return X
-
-
-def scattered() -> np.ndarray:
-    """Three groups and 5 % of rows around them: too many rows to decompose K whole."""
-    random = np.random.RandomState(21)
-    X = groups([450, 400, 300], d=2, apart=6, seed=21)
-    return np.concatenate([X, random.uniform(-15, 15, (60, 2))])
+def outliers() -> np.ndarray:
+    """Two groups far apart and seven outliers, each far from everything."""
+    random = np.random.RandomState(2)
+    return np.concatenate([parted()[:70] / 8, random.uniform(-400, 400, (7, 2))])
 
 
 def counts() -> np.ndarray:
@@ -146,20 +121,14 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "blobs": (lambda: groups([40, 40, 40], apart=14), 3, 0.02),
     "touching": (lambda: groups([120, 100, 80, 100], apart=5, seed=12), 4, 0.1),
     "positive": (lambda: np.abs(groups([40, 40, 40], apart=14) + 20), 3, 0.02),
-    "far": (lambda: groups([40, 40, 40], apart=14) + 1e4, 3, 0.02),
-    "rings": (rings, 2, 0.5),
+    "rings": (lambda: make_circles(240, factor=1 / 3, noise=0.03, random_state=1)[0] * 3, 2, 0.5),
     "outliers": (outliers, 2, 0.3),
     "parted": (parted, 3, 0.2),
-    "repeated": (repeated, 3, 0.03),
-    "outlier": (outlier, 3, 0.05),
+    "repeated": (lambda: groups([20, 20, 20], seed=4)[np.random.RandomState(4).randint(60, size=150)], 3, 0.03),
     "counts": (counts, 3, 0.01),
-    "whole": (lambda: np.round(groups([40, 40, 40], apart=14)), 3, 0.02),
     "wide": (lambda: groups([20, 20, 20], d=150, apart=20, seed=13), 3, 0.001),
     "mixed": (mixed, 3, 3.0),
-    "scattered": (scattered, 3, 0.1),
     "few": (lambda: np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0), 5, 0.1),
-    "equal": (lambda: np.ones((10, 2)), 3, 1.0),
-    "space": (lambda: groups([100, 90, 80], d=3, apart=6, seed=28), 3, 0.1),
     "line": (lambda: np.linspace(0, 1, 200)[:, None], 3, 100.0),
     "middling": (lambda: groups([500, 400, 300], apart=6, seed=14), 3, 0.1),
     "many": (lambda: groups([900, 800, 700, 600], d=3, apart=6, seed=15), 4, 0.1),
@@ -168,8 +137,8 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "indefinite": (indefinite, 3, 1.0),
     "blocks": (blocks, 4, 1.0),
     "connected_graph": (lambda: alike(nearest(rows_of("touching"), 15)), 4, 1.0),
-    "distance_graph": (lambda: nearest(rings(), 8), 2, 1.0),
-    "similarity_graph": (lambda: alike(nearest(rings(), 8)), 2, 1.0),  # two rings, with nothing between them
+    "distance_graph": (lambda: nearest(rows_of("rings"), 8), 2, 1.0),
+    "similarity_graph": (lambda: alike(nearest(rows_of("rings"), 8)), 2, 1.0),  # two rings, with nothing between them
     "subspaces": (subspaces, 3, 1.0),
     "planted": (planted, 3, 1.0),
     "mixed_edges": (lambda: planted(inside=0.4, seed=18), 3, 1.0),
@@ -198,7 +167,6 @@ def weights_of(kind: str, n: int) -> Any:
         "integers": 1 + number % 3,
         "zeros": (number % 5 > 0).astype(float),
         "fractions": 0.5 + (number % 7) / 7,
-        "list": (1.0 + number % 2).tolist(),
         "number": 2.0,
         "ones": np.ones(n),
     }
@@ -225,16 +193,9 @@ def _memory_map(X: np.ndarray) -> np.ndarray:
 SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "as it is": (lambda X: X, ""),
     "float32": (lambda X: X.astype(np.float32), ""),
-    "float16": (lambda X: X.astype(np.float16), ""),
     "int64": (lambda X: X.astype(np.int64), ""),
-    "bool": (lambda X: np.median(X, axis=0) < X, ""),
-    "fortran": (np.asfortranarray, ""),
-    "strided": (lambda X: np.repeat(X, 2, axis=1)[:, ::2], ""),
-    "list": (lambda X: X.tolist(), ""),
     "csr": (sparse.csr_array, ""),
     "csr float32": (lambda X: sparse.csr_array(X.astype(np.float32)), ""),
-    "csc": (sparse.csc_array, ""),
-    "csr_matrix": (sparse.csr_matrix, ""),
     "pandas": (pandas_frame, "pandas"),
     "polars": (frame_of("polars", "DataFrame"), "polars"),
     "arrow": (frame_of("pyarrow", "table"), "pyarrow"),
