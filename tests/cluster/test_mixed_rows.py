@@ -285,7 +285,10 @@ def test_gaps_are_for_this_affinity_alone():
 
 def test_sparse_rows_text_and_searches_are_refused():
     X, _ = mixed(40)
-    for options, words in ({}, "affinity 'rbf' or another, not with affinity="), (NEIGHBORHOODS, "the metrics.*not with"):
+    for options, words in (
+        ({}, "affinity 'rbf' or another, not with affinity="),
+        (NEIGHBORHOODS, "the metrics.*not with"),
+    ):
         with pytest.raises(DataError, match=f"sparse X works with {words}"):
             model(**options).fit(sparse.csr_array(X))
     with pytest.raises(DataError, match=r"X holds text.*OrdinalEncoder"):

@@ -15,7 +15,7 @@ from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
-from biclique.selection.count_search import WHOLE, choose_count, compared, find_curves, random_halves
+from biclique.selection.count_search import choose_count, compared, find_curves, random_halves
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from tests.oracles import largest_as_stable, pair_agreement
 
@@ -43,14 +43,14 @@ def counted(*rows, weakest=None):
 def test_the_curve_is_the_mean_agreement_with_halves(corners):
     vertices = Vertices.of_rows(corners, np.ones(len(corners)))
     halves = random_halves(len(corners), 4, np.random.RandomState(1))
-    curves, whole = {}, OneEmbedding(corners, vertices.weights, 5)
-    find_curves(curves, whole, vertices, halves, range(2, 6), 1, Progress(False))
+    samples, curves = (np.arange(160), *halves), {}
+    find_curves(curves, vertices, samples, range(2, 6), 1, Progress(False))
     own, *of_halves = (
         [OneEmbedding(some.data, some.weights, 5).labels(k) for k in range(2, 6)]
-        for some in (vertices, *(vertices.some(rows) for rows in halves))
+        for some in map(vertices.some, samples)
     )
-    for j, one in enumerate(compared(curves, halves, vertices.weights, range(2, 6), 4)):
-        np.testing.assert_array_equal(curves[WHOLE][j], own[j])
+    for j, one in enumerate(compared(curves, vertices.weights, samples, range(2, 6))):
+        np.testing.assert_array_equal(curves[0].labels[j], own[j])
         single = [pair_agreement(own[j][rows], half[j]) for rows, half in zip(halves, of_halves, strict=True)]
         assert one.stability == pytest.approx(np.mean(single))
         assert one.standard_error == pytest.approx(np.std(single, ddof=1) / 2)

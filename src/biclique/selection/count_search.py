@@ -7,6 +7,7 @@ components of the hypergraph of neighbourhoods that are large enough for one.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -45,8 +46,13 @@ EQUAL = 0.03
 FOUND_AGAIN = 0.85
 """The Jaccard index from which on Hennig (2007) calls a cluster highly stable."""
 
-Curve = list[IntArray]
-"""Labels for every number of clusters that is tried."""
+
+@dataclass(frozen=True)
+class Curve:
+    """What some rows give."""
+
+    labels: list[IntArray]  # for every number of clusters that is tried
+    parts: IntArray  # the connected component of every row
 
 
 def select_n_clusters(
@@ -135,24 +141,21 @@ def search_count(
     counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
     if not counts:
         return nothing_to_compare(k_max, vertices, structure_of(vertices, np.random.RandomState(seed), progress))
-    curves, interrupted = dict[int, Curve](), False
+    samples, curves, interrupted = (np.arange(vertices.n), *halves), dict[int, Curve](), False
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
-    whole = OneEmbedding(vertices.data, vertices.weights, counts[-1])
     try:
-        find_curves(curves, whole, vertices, halves, counts, settings.n_jobs, progress)
+        find_curves(curves, vertices, samples, counts, settings.n_jobs, progress)
         structure = structure_of(vertices, np.random.RandomState(seed), progress)
     except KeyboardInterrupt:
-        if WHOLE not in curves or len(curves) < 3:
+        if 0 not in curves or len(curves) < 3:
             raise
         interrupted = True
-    n_parts = count_parts(whole.parts, vertices.weights, counts[-1])
-    counted = compared(curves, halves, vertices.weights, counts, n_parts)
+    counted = compared(curves, vertices.weights, samples, counts)
     k, second, margin, reason = choose_count(counted)
     if interrupted:
         warn_user(f"the search was interrupted, and the best so far is taken: {reason}", SelectionWarning)
-    return CountResult(
-        counted, k, second, margin, reason, vertices.n, curves[WHOLE][k - 2], structure, interrupted=interrupted
-    )
+    labels = curves[0].labels[k - 2]
+    return CountResult(counted, k, second, margin, reason, vertices.n, labels, structure, interrupted=interrupted)
 
 
 def nothing_to_compare(k_max: int, vertices: Vertices, structure: Structure) -> CountResult:
@@ -163,52 +166,42 @@ def nothing_to_compare(k_max: int, vertices: Vertices, structure: Structure) -> 
     return CountResult((), k, None, None, reason, vertices.n, np.arange(vertices.n) % k, structure)
 
 
-WHOLE = -1
-"""The place of the curve of all rows among those of the halves."""
-
-
 def find_curves(
     found: dict[int, Curve],
-    whole: OneEmbedding,
     vertices: Vertices,
-    halves: Sequence[IntArray],
+    samples: Sequence[IntArray],
     counts: range,
     n_jobs: int | None,
     progress: Progress,
 ) -> None:
     """The curves of all rows and of every half, in threads, one after the other into ``found``: Ctrl-C keeps them."""
 
-    def work(job: int, pulse: Pulse) -> None:
-        number, embedding = job + WHOLE, whole
-        if number != WHOLE:
-            some = vertices.some(halves[number])
-            embedding = OneEmbedding(some.data, some.weights, counts[-1])
-        found[number] = curve(embedding, counts, pulse)
+    def work(number: int, pulse: Pulse) -> None:
+        found[number] = curve(vertices.some(samples[number]), counts, pulse)
 
-    jobs = len(halves) + 1
     tick = partial(progress.share, "numbers of clusters") if progress.enabled else None
     with warnings.catch_warnings(action="ignore"):  # threads share the filters
-        run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(counts), tick=tick)
+        run_groups(work, len(samples), n_jobs=n_jobs, total=len(samples) * len(counts), tick=tick)
 
 
-def curve(embedding: OneEmbedding, counts: range, pulse: Pulse) -> Curve:
-    """Labels for every number of clusters."""
-    found = []
+def curve(vertices: Vertices, counts: range, pulse: Pulse) -> Curve:
+    """Labels of some rows for every number of clusters, and their connected components."""
+    embedding, found = OneEmbedding(vertices.data, vertices.weights, counts[-1]), []
     for k in counts:
         found.append(embedding.labels(k))
         pulse()
-    return found
+    return Curve(found, embedding.parts)
 
 
 def compared(
-    curves: Mapping[int, Curve], halves: Sequence[IntArray], weights: FloatArray, counts: range, n_parts: int
+    curves: Mapping[int, Curve], weights: FloatArray, samples: Sequence[IntArray], counts: range
 ) -> tuple[Counted, ...]:
-    """How stable every number of clusters is: the labels of all rows beside those of the halves."""
-    counted = []
+    """How stable every number of clusters is: the labels of all rows, sample 0, beside those of the halves."""
+    n_parts, counted = count_parts(curves[0].parts, weights, counts[-1]), []
     for j, k in enumerate(counts):
-        own, agreements, overlaps = curves[WHOLE][j], [], []
-        for number in sorted(curves.keys() - {WHOLE}):
-            rows, half = halves[number], curves[number][j]
+        own, agreements, overlaps = curves[0].labels[j], [], []
+        for number in sorted(curves.keys() - {0}):
+            rows, half = samples[number], curves[number].labels[j]
             agreements.append(agreement(own[rows], half, weights[rows]))
             overlaps.append(best_jaccard(own[rows], half, weights[rows], k))
         counted.append(

@@ -221,7 +221,9 @@ def mode_prominences(X: FloatArray) -> FloatArray:
     dimension = min(1 / mean, X.shape[1]) if mean > 0 else X.shape[1]
     steps = np.maximum(gaps, np.maximum.outer(radius, radius))
     peak, falls = (-dimension * np.log(radius)).tolist(), [0.0]
-    for first, second, step, _ in linkage(squareform(steps, checks=False), "single").tolist():  # the highest steps first
+    for first, second, step, _ in linkage(
+        squareform(steps, checks=False), "single"
+    ).tolist():  # the highest steps first
         lower, higher = sorted((peak[int(first)], peak[int(second)]))
         falls.append(max(lower + dimension * math.log(step), 0.0))
         peak.append(higher)
