@@ -24,7 +24,7 @@ from biclique.device.torch_tiles import TorchTiles, choose_engine  # noqa: E402
 from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
 from biclique.gram.torch_gram import TorchGram  # noqa: E402
 from biclique.kernels import held  # noqa: E402
-from biclique.kernels.held import HeldRows  # noqa: E402
+from biclique.kernels.held import HeldRows, float32_error  # noqa: E402
 from biclique.kernels.named import DirectRBF, make_kernel  # noqa: E402
 from biclique.runtime.namespace import to_host  # noqa: E402
 
@@ -273,8 +273,9 @@ def test_tensors_call_for_the_same_precision(name, scale):
     X = rows(60, 4) * scale + (1e4 if name == "linear" else 0)
     kernel = named(name, 4)
     for dtype in (np.float32, np.float64):
-        expected = kernel.float32_error(X.astype(dtype))
-        assert kernel.float32_error(torch.tensor(X.astype(dtype), device=DEVICE)) == pytest.approx(expected, rel=1e-2)
+        given = (X.astype(dtype), torch.tensor(X.astype(dtype), device=DEVICE))
+        expected, found = (float32_error(HeldRows(kernel, one, np.float32), one) for one in given)
+        assert found == pytest.approx(expected, rel=1e-2)
 
 
 def test_a_tensor_is_copied_unless_it_is_owned():

@@ -6,7 +6,7 @@ import pytest
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels import Columns, Gower
 from biclique.kernels.gamma_rules import bandwidth
-from biclique.kernels.held import HeldRows
+from biclique.kernels.held import HeldRows, float32_error
 from biclique.kernels.named import make_kernel
 from tests.oracles import gower_distance, gower_kernel, gower_ranges
 
@@ -46,17 +46,15 @@ def test_rows_as_they_are_held_keep_their_digits_far_from_zero(gaps, dtype, tole
     held = HeldRows(kernel_of(X), X, dtype)
     found = held.kernel.block(held.hold(Y), held.rows)
     np.testing.assert_allclose(found, gower_kernel(Y, X, GAMMA, MASK), rtol=tolerance * 10)
-    assert held.kernel.float32_error(held.rows) < 1e-4
+    assert float32_error(HeldRows(held.kernel, X, np.float32), X) < 1e-4
 
 
 def test_a_range_that_float32_does_not_hold_asks_for_float64():
     X = np.array(table(20))
-    X[:, 0] *= 1e-40
-    assert kernel_of(X).float32_error(X) == 1.0
-    X[:, 1] = X[:, 2] = X[:, 3]
-    X[:, 0] = 7.0
-    X[:, 4:] = 1.0
-    assert kernel_of(X).float32_error(X) == 1.0  # all rows are the same
+    X[:, 0] *= 1e-50
+    assert float32_error(HeldRows(kernel_of(X), X, np.float32), X) > 0.01
+    X[:] = 7.0
+    assert float32_error(HeldRows(kernel_of(X), X, np.float32), X) == 1.0  # all rows are the same
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels import RBF, Columns, Polynomial
+from biclique.kernels.held import HeldRows, float32_error
 from biclique.kernels.kernel import nonnegative
 from biclique.kernels.named import KERNEL_NAMES, make_kernel
 
@@ -80,20 +81,28 @@ def test_function_of_two_rows_with_parameters(rows):
     np.testing.assert_allclose(kernel.diagonal(X), 2 * np.sum(X**2, axis=1))
 
 
+def error_in_float32(kernel, X):
+    return float32_error(HeldRows(kernel, X, np.float32), X)
+
+
 @pytest.mark.parametrize("gamma", [1e-3, 1.0, 50.0])
-def test_float32_error_of_rbf_is_a_bound(gamma):
-    X = np.random.default_rng(0).normal(size=(200, 5)) * 3
+def test_the_error_of_float32_is_that_of_all_pairs(gamma):
+    X = np.random.default_rng(0).normal(size=(100, 5)) * 3
     kernel = RBF(gamma)
     exact = kernel.block(X, X)
     single = kernel.block(X.astype(np.float32), X.astype(np.float32))
-    large = exact > 1e-30
-    assert np.max(np.abs(single - exact)[large] / exact[large]) <= kernel.float32_error(X)
+    spread = np.abs(exact - exact.mean(axis=0) - exact.mean(axis=1)[:, None] + exact.mean()).max()
+    found = error_in_float32(kernel, X)
+    assert 0.1 < found * spread / np.abs(single - exact).max() < 10
+    pair = 1e7 + np.outer([0, gamma**-0.5], np.ones(5))  # far out, and alike
+    far = np.append(np.repeat(X, 50, axis=0), pair, axis=0)
+    assert error_in_float32(kernel, far) > 0.01
 
 
 @pytest.mark.parametrize(("offset", "worse"), [(0.0, False), (1e5, True)])
-def test_float32_error_of_linear_sees_an_offset(offset, worse):
+def test_the_error_of_float32_of_linear_sees_an_offset(offset, worse):
     X = np.random.default_rng(0).normal(size=(50, 3)) + offset
-    assert (make_kernel("linear", gamma=None).float32_error(X) > 1e-4) == worse
+    assert (error_in_float32(make_kernel("linear", gamma=None), X) > 1e-4) == worse
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -94,7 +94,7 @@ def test_a_name_is_known_everywhere(blobs, tmp_path, capsys):
 def test_the_name_is_gone_with_the_entry(capsys):
     assert "rational" not in KERNEL_NAMES
     assert "rational" not in GAMMA_KERNELS
-    with pytest.raises(ParameterError, match="affinity must be one of rbf"):
+    with pytest.raises(ParameterError, match="affinity must be one of 'rbf'"):
         make_kernel("rational", gamma=1.0)
     with pytest.raises(SystemExit):
         main(["cluster", "iris", "-k", "3", "--affinity", "rational"])

@@ -22,9 +22,6 @@ from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.namespace import on_host, unit_rows
 from biclique.runtime.threads import Tick
 
-FLOAT32_ERROR = 1e-3
-"""Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""
-
 LIFT = 14
 """The fused kernel carries κ as 2¹⁴ κ: half precision then has full digits down to 2⁻²⁸, and 2¹⁵ is still in range."""
 

@@ -21,7 +21,7 @@ from biclique.gram.operator import MeasuredError
 from biclique.gram.tiled import tiled_bytes
 from biclique.kernels.gamma_rules import bandwidth
 from biclique.kernels.gower import Columns
-from biclique.kernels.held import HeldRows
+from biclique.kernels.held import FLOAT32_ERROR, HeldRows, float32_error
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import needs_gamma, precise_kernel
 from biclique.neighbors.index import search_bytes, uses_tree
@@ -42,11 +42,8 @@ STORE_SLOW_BELOW = 20_000
 FEW_EXACT_COLUMNS = 512
 """Exact features of so many columns are taken for rows that are not in memory."""
 
-FLOAT32_ERROR = 1e-3
-"""Above this (generous) bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
-
 HOPELESS_ERROR = 1e-2
-"""Above this one, float32 is refused even when asked for."""
+"""Above this ``float32_error``, float32 is refused even when asked for."""
 
 GRAPH_NEIGHBORS = 10
 """``n_neighbors`` of a neighbour graph, as in scikit-learn: with fewer rows, all of them are neighbours."""
@@ -132,7 +129,7 @@ def choose_precision(settings: Settings, gram: str, kernel: Kernel, X: Rows) -> 
     landmarks = gram in FEATURE_MAPS and FEATURE_MAPS[gram].has_landmarks
     if asked == "auto" and landmarks and not kernel.translation_invariant:
         return "float64"
-    error = kernel.float32_error(HeldRows(kernel, X, np.float32).rows)
+    error = float32_error(HeldRows(kernel, X, np.float32), X)
     if asked == "float32" and error > HOPELESS_ERROR:
         raise ParameterError(
             f"precision='float32' would give kernel values off by {error:.1g}: rows lie too far apart for this kernel "

@@ -16,7 +16,6 @@ from scipy import sparse
 
 from biclique._typing import Array, Device, Rows
 from biclique.device.torch_tiles import (
-    FLOAT32_ERROR,
     TorchTiles,
     check_device_kernel,
     check_device_precision,
@@ -28,7 +27,7 @@ from biclique.device.torch_tiles import (
 )
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram.operator import Cross, CrossGram, GramOperator
-from biclique.kernels.held import HeldRows
+from biclique.kernels.held import FLOAT32_ERROR, HeldRows, float32_error
 from biclique.kernels.kernel import Kernel, nonnegative
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
 from biclique.runtime.threads import Tick
@@ -48,7 +47,7 @@ class TorchGram(GramOperator):
     With Triton and a CUDA device a product is one fused kernel (``triton_tiles.FusedTiles``). Elsewhere it is torch's
     own operations on tiles in float32: rows I times columns J, the sum over J in float64, tiles cut to the free memory.
     Rows are centred in float64 for kernels that do not see a translation. If float32 is too coarse for the kernel
-    (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch; ``precision="float64"`` asks for
+    (``float32_error``), ``engine="auto"`` computes tiles in float64 with torch; ``precision="float64"`` asks for
     them. Rows that are a tensor are stored on the device, others on the host as well; a tensor is copied unless it is
     ``owned``.
 
@@ -97,7 +96,7 @@ class TorchGram(GramOperator):
             if not wide:
                 self.held = HeldRows(kernel, X, np.float32, owned=owned)
                 fits = engine == "triton" or self.device.type == "mps"
-                wide = not fits and kernel.float32_error(self.held.rows) > FLOAT32_ERROR
+                wide = not fits and float32_error(self.held, X) > FLOAT32_ERROR
             if wide:
                 self.held = HeldRows(kernel, X, np.float64, owned=owned)
         self.dtype = self.held.dtype

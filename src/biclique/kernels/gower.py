@@ -17,17 +17,8 @@ from biclique.kernels.kernel import ExponentialKernel
 MOST_CODES = 2**24
 """Codes of categories are below this: float32 holds such numbers exactly."""
 
-SMALLEST_SPAN = 1e-30
-"""Smallest range of a column whose differences fit float32."""
-
-LARGEST_SPAN = 1e30
-"""Largest range of a column whose differences fit float32."""
-
 NEAREST_PAIRS = 2**21
 """Pairs of rows that are compared at once in the search for near rows."""
-
-ERROR_ROWS = 256
-"""Rows that tell how far rows are apart, for an estimate of rounding."""
 
 FROM_DTYPE = "from_dtype"
 """Columns of a frame whose type is that of categories."""
@@ -252,17 +243,6 @@ class Gower(ExponentialKernel):
         """The least number of every column that these rows have, 0 for codes, so that these keep all digits."""
         found = Columns.of(X)
         return np.where(self._columns().categorical | found.empty, 0.0, found.low)
-
-    def float32_error(self, X: Rows) -> float:
-        columns, gamma = self._columns(), self.gamma or 1.0
-        span = columns.span[~columns.by_equality]
-        if len(span) and (span.min() < SMALLEST_SPAN or span.max() > LARGEST_SPAN):
-            return 1.0  # differences that do not fit float32
-        some = X[:: max(X.shape[0] // ERROR_ROWS, 1)][:ERROR_ROWS]
-        mean = gamma * float(self.dissimilarity(some).mean())
-        eps = float(np.finfo(np.float32).eps)
-        # A number has an error of eps of its range. What tells rows apart is 1 − κ, of the size of γ q.
-        return eps * max(4.0, 4 * gamma, 1 / mean) if mean > eps else 1.0
 
 
 def _places(wanted: list[str], names: Sequence[str] | None) -> IntArray:

@@ -12,12 +12,18 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import Array, FloatArray, Rows
-from biclique.kernels.kernel import InnerProductKernel, Kernel
-from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
-from biclique.runtime.threads import PANEL, Pulse, run_groups
+from biclique.kernels.kernel import InnerProductKernel, Kernel, squared_norms
+from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, rows_on_host, to_host
+from biclique.runtime.threads import PANEL, run_panels
 
 DEVICE_ENTRIES = 2**26
 """How many numbers are converted to float64 at once when rows are centred on a device."""
+
+FLOAT32_ERROR = 1e-4
+"""Above this ``float32_error``, ``precision="auto"`` computes tiles in float64."""
+
+COMPARED_ROWS = 64
+"""Rows from all over the table, and as many of those farthest out, on which float32 is compared with float64."""
 
 
 class Sides(NamedTuple):
@@ -96,22 +102,37 @@ class KernelCross:
         kernel, training = self.held.kernel, self.held.rows
         V = np.asarray(V, dtype=self.held.dtype)
         out = np.empty((self.rows.shape[0], V.shape[1]))
-        starts = range(0, out.shape[0], PANEL)
 
-        def multiply(panel: int, pulse: Pulse) -> None:
-            top = starts[panel]
-            rows = self.rows[top : top + PANEL]
+        def multiply(panel: slice) -> None:
+            rows = self.rows[panel]
             total = np.zeros((rows.shape[0], V.shape[1]))
             for left in range(0, training.shape[0], PANEL):
                 total += kernel.block(rows, training[left : left + PANEL]) @ V[left : left + PANEL]
-                pulse()
-            out[top : top + PANEL] = total
+            out[panel] = total
 
-        run_groups(multiply, len(starts), n_jobs=self.n_jobs)
+        run_panels(multiply, len(out), PANEL, n_jobs=self.n_jobs)
         return out
 
     def diagonal(self) -> FloatArray:
         return self.held.kernel.diagonal(self.rows)
+
+
+def float32_error(held: HeldRows, X: Rows) -> float:
+    """How far values of rows that are held in float32 are off, as a share of what tells rows apart; at most 1.
+
+    The largest error over the largest value without the means of its row and column. It is seen on rows from all over
+    the table and on those farthest out, whose values round most.
+    """
+    kernel = held.kernel
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite has an error of 1
+        sizes = to_host(squared_norms(held.rows))
+        spread_out = np.linspace(0, len(sizes) - 1, COMPARED_ROWS).astype(np.intp)
+        some = np.unique([spread_out, np.resize(np.argsort(sizes, kind="stable")[::-1], COMPARED_ROWS)])
+        single, exact = rows_on_host(held.rows, some), HeldRows(kernel, rows_on_host(X, some), np.float64).rows
+        K = kernel.block(exact, exact).astype(np.float64)
+        error = np.abs(kernel.block(single, single).astype(np.float32) - K).max()
+        spread = np.abs(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()).max()
+    return float(error / spread) if error < spread else 1.0
 
 
 def in_range(kernel: Kernel, X: Rows) -> Rows:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.runtime.namespace import full, namespace, on_host, padded, to_host
+from biclique.runtime.namespace import full, on_host, padded, to_host
 
 
 class Form(NamedTuple):
@@ -68,10 +68,6 @@ class Kernel(ABC):
     def diagonal(self, X: Rows) -> FloatArray:
         """κ(x_i, x_i), shape (n_x,)."""
         return np.array([self.block(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])], dtype=float)
-
-    def float32_error(self, X: Rows) -> float:
-        """A bound on the relative error of a value, for rows as they are held in float32."""
-        return float(namespace(X).finfo(X.dtype).eps)
 
     def centre(self, X: FloatArray) -> FloatArray | None:
         """What is taken off dense rows before they are rounded, (d,); None for nothing."""
@@ -132,19 +128,6 @@ class InnerProductKernel(Kernel):
         left = self.left(X)
         inner = row_products(left, self.right(X))
         return self.finish(inner.astype(float) if sparse.issparse(left) else inner)
-
-    def float32_error(self, X: Rows) -> float:
-        # What the cut sees is the spread around the mean; an offset of many spreads buries it under rounding.
-        left = self.left(X)
-        double = namespace(left).float64
-        with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are in need of float64 too
-            total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum(dtype=double))
-            mean = to_host(left.mean(axis=0, dtype=double)).ravel()
-            spread = total - left.shape[0] * float(mean @ mean)
-        eps = float(np.finfo(np.float32).eps)
-        if total < left.shape[0] * float(np.finfo(np.float32).tiny) / eps:
-            return 1.0  # products that vanish in float32
-        return eps * total / spread if spread > eps * total else 1.0
 
 
 def nonnegative(kernel: Kernel, X: Rows) -> bool:

@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import (
 from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, Rows
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError
 from biclique.kernels.gamma_rules import NEIGHBOR
 from biclique.kernels.gower import Columns, Gower
 from biclique.kernels.held import near_one
@@ -32,20 +32,14 @@ from biclique.kernels.kernel import (
     middle,
     squared_norms,
 )
-from biclique.runtime.arguments import Names, check_number
-from biclique.runtime.namespace import float64, largest_size, namespace, on_host, scalars
+from biclique.runtime.arguments import Names, check_choice, check_number
+from biclique.runtime.namespace import namespace, on_host
 
 DIRECT_ERROR = 1e-6
 """Above this bound on the error of a value in float64, distances are taken from differences."""
 
 LOOKED_AT = 128
 """Rows whose distances to neighbours tell how small distances are."""
-
-EPS32 = float(np.finfo(np.float32).eps)
-"""The rounding of float32."""
-
-TINY32 = float(np.finfo(np.float32).tiny)
-"""The smallest number that float32 has with all its digits."""
 
 
 def scaled(X: Rows, factor: float) -> Rows:
@@ -78,9 +72,6 @@ class DirectRBF(ExponentialKernel):
         small = np.median(np.partition(some, near, axis=1)[:, near]) < 1e-6 * np.max(centred**2)
         return self.distances(centred, centred) if small else q
 
-    def float32_error(self, X: Rows) -> float:  # noqa: ARG002
-        return 1.0  # rows so far apart do not fit float32
-
 
 class RBF(DirectRBF, InnerProductKernel):
     """κ(x, y) = exp(−γ |x − y|²), the exponent by one matrix product."""
@@ -111,15 +102,6 @@ class RBF(DirectRBF, InnerProductKernel):
         inner = dense_product(self.left(X), self.right(Y).T)
         np.minimum(inner, 0, out=inner)
         return self.finish(inner)
-
-    def float32_error(self, X: Rows) -> float:
-        # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one. And
-        # where all values are near 1, what tells rows apart is 1 − κ, of the size of γ times their spread.
-        norms = float64(squared_norms(X))
-        mean, most = scalars(norms.mean(), norms.max()) if len(norms) else (0.0, 0.0)
-        if mean < TINY32 or self.gamma * mean < TINY32:
-            return 1.0  # differences that vanish in float32
-        return EPS32 * max(4.0, 4 * self.gamma * most, 1 / (self.gamma * mean))
 
 
 def precise_kernel(kernel: Kernel, X: Rows) -> Kernel:
@@ -208,9 +190,6 @@ class Polynomial(_Affine):
     def finish(self, inner: FloatArray) -> FloatArray:
         return power(inner, self.degree)
 
-    def float32_error(self, X: Rows) -> float:
-        return max(self.degree, 1.0) * super().float32_error(X)
-
 
 class Sigmoid(_Affine):
     """κ(x, y) = tanh(γ⟨x, y⟩ + c)."""
@@ -223,14 +202,6 @@ class Sigmoid(_Affine):
 
     def finish(self, inner: FloatArray) -> FloatArray:
         return np.tanh(inner, out=inner)
-
-    def float32_error(self, X: Rows) -> float:  # noqa: ARG002
-        return 1.0  # near ±1 float32 has no digits left for what tells rows apart
-
-
-def _error_of_exponential(exponent: float) -> float:
-    """The error of exp(−a) in float32, a being about ``exponent``: what tells rows apart is 1 − κ, of the size of a."""
-    return EPS32 * max(1.0, 1 / exponent) if exponent > EPS32 else 1.0
 
 
 class Laplacian(ExponentialKernel):
@@ -245,12 +216,6 @@ class Laplacian(ExponentialKernel):
 
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         return np.asarray(manhattan_distances(X, Y))
-
-    def float32_error(self, X: Rows) -> float:
-        if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) < 1e6 * TINY32:
-            return 1.0  # differences that vanish in float32
-        xp = namespace(X)
-        return _error_of_exponential(self.gamma * X.shape[1] * scalars(xp.abs(X).mean(dtype=xp.float64))[0])
 
 
 def _additive_chi2(X: Rows, Y: Rows) -> FloatArray:
@@ -267,12 +232,6 @@ class Chi2(ExponentialKernel):
 
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         return -_additive_chi2(X, Y)
-
-    def float32_error(self, X: Rows) -> float:
-        if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) ** 2 < TINY32 / EPS32:
-            return 1.0  # squares that vanish in float32
-        X = np.asarray(X, dtype=np.float64)
-        return _error_of_exponential(-self.gamma * float(_additive_chi2(X, X.mean(axis=0)[None]).mean()))
 
 
 class AdditiveChi2(Kernel):
@@ -358,11 +317,7 @@ def make_kernel(
             check_number(name, value)
     if callable(affinity):
         return Function(affinity, kernel_params or {})
-    if affinity not in KERNELS:
-        raise ParameterError(
-            f"affinity must be one of {', '.join(KERNEL_NAMES)}, 'precomputed', a function of two rows "
-            f"or a biclique.kernels.Kernel, got {affinity!r}."
-        )
+    check_choice("affinity", affinity, KERNELS)
     kernel: Any = KERNELS[affinity]
     given = {"gamma": 1.0 if gamma is None else gamma, "coef0": coef0, "degree": degree, "columns": columns}
     return kernel(**{name: given[name] for name in signature(kernel).parameters if name in given})  # type: ignore[no-any-return]
