@@ -61,7 +61,7 @@ class RowContract(ABC):
         assert source.n_rows == self.rows
         assert source.names == self.names
         assert isinstance(source.in_memory, bool)
-        assert np.array_equal(source.weights, weights) if self.keeps_weights else source.weights is None
+        assert not self.keeps_weights or np.array_equal(source.weights, weights)
         assert source.n_counted == (weights > 0).sum()
 
     def test_a_pass_has_every_row_once_and_in_order(self, X, weights):

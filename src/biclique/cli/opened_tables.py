@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -36,6 +37,8 @@ SHOWN_ROWS = 20_000
 """Rows of a table larger than memory that show what sets clusters apart, and that a report is made of."""
 CONNECT_SECONDS = 30
 """Seconds after which a scheduler, or its workers, count as absent."""
+QUIET_TRACKER = "ignore::UserWarning:multiprocessing.resource_tracker"
+"""For the process that unlinks semaphores of killed workers: the user need not read of it."""
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 """What workers of this machine run first: Ctrl-C reaches them too, and it is for us to end them."""
 
@@ -197,6 +200,7 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable()  # Dask and its event loop write lines of their own about workers that come, go or are lost
         if where == "local":
+            os.environ.setdefault("PYTHONWARNINGS", QUIET_TRACKER)
             cluster = distributed.LocalCluster(
                 n_workers=count_threads(jobs),
                 threads_per_worker=1,
