@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.cli import cluster_command, opened_tables
+from biclique.cli import cluster_command, label_output, opened_tables
 from biclique.tables import array_tables, text_tables
 from tests.optional import Optional, needs
 
 pytestmark = [needs("dask"), needs("pyarrow"), needs("pandas")]
-distributed = Optional("distributed")
+distributed, psutil = Optional("distributed"), Optional("psutil")
 pd, pa, parquet, zarr = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet"), Optional("zarr")
 
 
@@ -176,22 +176,24 @@ def test_a_failed_run_does_not_keep_its_folder(cli, refused, folder):
     parquet.write_table(whole.set_column(0, "a", pa.array([np.nan])), "rows/1.parquet")
     code, _, err = cli(f"{DASK} --id key")
     assert (code, "missing value in row 1" in err, "was written" in err) == (3, True, False)
+    assert os.listdir() == ["rows"]
     parquet.write_table(whole, "rows/1.parquet")
     assert cli(f"{DASK} --id key")[0] == 0
     assert labels().num_rows == 300
+    assert refused(f"{DASK} --id key").startswith("2 cannot write labels: it exists, and --dask writes a new folder")
 
 
-def test_a_run_is_gone_on_with(cli, refused, folder):
-    first, second = Path("labels/part-00000.parquet"), Path("labels/part-00001.parquet")
-    assert cli(f"{DASK} --id key")[0] == 0
-    whole, written, lost = labels(), first.stat().st_mtime_ns, second.read_bytes()
-    second.unlink()
-    assert cli(f"{DASK} --id key")[0] == 0
-    assert first.stat().st_mtime_ns == written
-    assert second.read_bytes() == lost
-    assert labels() == whole
-    assert "all 3 parts of this run are there" in cli(f"{DASK} --id key")[1]
-    assert "3 labels: holds something else than labels of this run" in refused(f"{DASK} --id key --seed 7")
+def test_a_part_that_cannot_be_written_leaves_no_folder(refused, folder, monkeypatch):
+    write = label_output.write_labels
+
+    def full(path, *more):
+        if "part-00001" in str(path):
+            raise OSError(28, "No space left on device")
+        write(path, *more)
+
+    monkeypatch.setattr(label_output, "write_labels", full)
+    assert refused(f"{DASK} --id key").startswith("1 No space left on device")
+    assert os.listdir() == ["rows"]
 
 
 def test_what_is_refused(refused, folder, monkeypatch):
@@ -223,9 +225,9 @@ def test_ctrl_c_with_workers_is_one_line(folder, tmp_path):
     words = ["cluster", "rows.parquet", "-k", "5", "--order", "4", "--dask", "local", "--jobs", "2", "-o", "labels"]
     command = [sys.executable, "-m", "biclique", *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while not Path("labels").exists() and process.poll() is None:
+    while len(psutil.Process(process.pid).children()) < 3:  # two workers and what watches over them
         time.sleep(0.1)
-    time.sleep(1)
+    time.sleep(2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     err = process.communicate(timeout=60)[1]
     lines = [line for line in err.splitlines() if not line.startswith("biclique: pass")]

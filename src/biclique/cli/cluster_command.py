@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from biclique.cli.label_output import found_labels, is_folder, paths_of_parts, rows_to_label, write_parts
+from biclique.cli.label_output import check_folder, found_labels, is_folder, rows_to_label, write_parts
 from biclique.cli.opened_tables import OpenedTable, Prepared, connected, is_shipped, open_table, table_file
 from biclique.cli.options import (
     Assigning,
@@ -69,7 +68,6 @@ class ClusterOptions(Assigning, ColumnOptions):
         f"file or folder ({', '.join(FORMATS)}), - for standard input, or a data set of scikit-learn "
         f"({', '.join(SHIPPED)})",
         metavar="TABLE",
-        nargs="?",  # --drop a b TABLE takes it at first
         reads=True,
     )
     n_clusters: int | str = option(
@@ -141,6 +139,8 @@ class ClusterOptions(Assigning, ColumnOptions):
 
     def check(self) -> None:
         super().check()
+        if self.folder:
+            check_folder(self.folder)
         if self.metric != METRICS[0] and self.affinity != NEIGHBORHOODS:
             raise ParameterError(
                 f"--metric {self.metric} is for --affinity neighborhoods, not {self.affinity}: leave one out."
@@ -174,15 +174,7 @@ def run(options: ClusterOptions, warned: Warned) -> Facts:
 def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
     table = _open(options, path, options.form())
     ids = options.names("id", table.names)
-    parts: list[str] = []
-    if options.folder is not None:
-        settings = {
-            name: getattr(options, name) for name in options.flags() if name not in ("output", "dask", "n_jobs")
-        }
-        parts = paths_of_parts(options.folder, table, settings)
-        if all(map(os.path.exists, parts)):
-            return {"output": options.output, "complete": len(parts)}
-    elif options.output and len(ids) > 1:
+    if options.output and not options.folder and len(ids) > 1:
         check_output(options.output, several=True)
     work = _prepare(options, path, table)
     model = options.model(work.preparer.categorical_places_)
@@ -199,8 +191,8 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
         warn_about_clusters(frame, work.preparer.category_columns_, labels[numbers])
     if options.output:
         found = found_labels(model, work.X, work.kept, labels, append=options.append)
-        if parts:
-            write_parts(parts, found, table, ids)
+        if options.folder:
+            write_parts(options.folder, found, table, ids)
         else:
             beside = rows_to_label(table, ids, len(found), append=options.append)
             write_labels(options.output, found, beside, options.form())

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique import __version__
 from biclique._typing import IntArray
 from biclique.cli.opened_tables import OpenedTable
-from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, printable, warn_user
-from biclique.tables.atomic_files import files, write_text
+from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, warn_user
+from biclique.tables.atomic_files import atomic_folder, check_target
 from biclique.tables.frames import pandas
-from biclique.tables.parts import of_parts, stamp
+from biclique.tables.parts import of_parts
 from biclique.tables.writing import ENDINGS, ending_of, label_columns, write_labels
 
-RUN_FILE = "_biclique.json"
-"""In the folder of parts: which run they are of. Readers of Parquet folders skip names that begin so."""
 NUMBERED_ROWS = 2**20
 """Rows that are written at once if they have numbers alone."""
 
@@ -70,39 +66,23 @@ def is_folder(path: str) -> bool:
     return ending_of(path) not in ENDINGS
 
 
-def paths_of_parts(output: str, table: OpenedTable, settings: Mapping[str, Any]) -> list[str]:
-    """The Parquet files in a fresh folder, or in that of the same run, one for every partition of the table.
-
-    Each is whole or not there, so a run that was stopped goes on. ``settings`` are the options that labels depend on.
-    """
-    folder = Path(output).absolute()
-    stamps = [[path, *stamp(Path(path))] for path in table.paths]
-    run = json.dumps({"version": __version__, "files": stamps, "options": settings}, indent=1)
-    note = folder / RUN_FILE
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{printable(output)}: is a file, and --dask writes a folder: give another -o.")
-    if not folder.exists() or not any(path != note for path in folder.iterdir()):  # new, or it failed early
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(note, run)
-        files.placed = None  # there is no label yet
-    elif not note.exists() or note.read_text(encoding="utf-8") != run:
-        raise DataError(
-            f"{printable(output)}: holds something else than labels of this run (other files, options or version): "
-            "give another folder, or empty it."
-        )
-    return [str(folder / f"part-{number:05d}.parquet") for number in range(table.frame.npartitions)]
+def check_folder(path: str) -> None:
+    """Refuse, before any work, a folder that could not be made; one that exists may have other labels in it."""
+    if Path(path).exists():
+        raise DataError(f"cannot write {path}: it exists, and --dask writes a new folder: give another name.")
+    check_target(path)
 
 
-def write_parts(paths: Sequence[str], found: Any, table: OpenedTable, ids: Sequence[str]) -> None:
-    """The parts that are missing, each by the worker that reads its rows."""
-    own: list[tuple[Any, ...] | None] = []
-    start = 0
-    for path, length in zip(paths, table.lengths, strict=True):
-        labels = found.iloc[start : start + length]
-        own.append(None if Path(path).exists() else (path, list(ids), labels, start))
-        start += length
-    of_parts(_write_part, table.frame, own)
-    files.placed = Path(paths[0]).parent
+def write_parts(output: str, found: Any, table: OpenedTable, ids: Sequence[str]) -> None:
+    """A folder of Parquet files, one for every partition of the table, each by the worker that reads its rows."""
+    with atomic_folder(output) as folder:
+        own = []
+        start = 0
+        for number, length in enumerate(table.lengths):
+            path = folder / f"part-{number:05d}.parquet"
+            own.append((str(path), list(ids), found.iloc[start : start + length], start))
+            start += length
+        of_parts(_write_part, table.frame, own)
 
 
 def _write_part(part: Any, path: str, ids: list[str], found: Any, start: int) -> None:

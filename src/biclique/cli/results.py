@@ -109,8 +109,6 @@ def _set_apart(names: Sequence[str], rows: FloatArray, labels: IntArray, n_clust
 
 def result_lines(facts: Facts) -> list[str]:
     """The facts as text."""
-    if "complete" in facts:
-        return [f"{facts['output']}: all {facts['complete']} parts of this run are there; nothing to do."]
     left_out = f", {facts['rows_left_out']} left out" if facts["rows_left_out"] else ""
     columns = counted(facts["columns"], "column")
     chunks = ", read in chunks" if facts["streamed"] else ""

@@ -91,13 +91,9 @@ def _work(arguments: Sequence[str], closed: bool) -> None:
     if not arguments:
         block(OVERVIEW)
         return
-    parser = make_parser(arguments[0])
-    given = vars(parser.parse_args(arguments))
+    given = vars(make_parser(arguments[0]).parse_args(arguments))
     command = given.pop("command")
-    try:
-        command.work(arguments, given, closed)
-    except argparse.ArgumentError as error:
-        parser.error(str(error))
+    command.work(arguments, given, closed)
 
 
 class _Parser(argparse.ArgumentParser):

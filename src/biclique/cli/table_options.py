@@ -6,28 +6,24 @@ import csv
 import os
 import shlex
 import subprocess
-from argparse import ArgumentError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from biclique.cli.opened_tables import INPUT, is_shipped
+from biclique.cli.opened_tables import INPUT
 from biclique.cli.options import Options, option, output_file, switch, table_option
 from biclique.exceptions import DataError, ParameterError, printable
 from biclique.tables.atomic_files import check_target
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import CHOICES, TablePreparer
-from biclique.tables.reading import find_format
 from biclique.tables.text_form import DATE_ORDERS, TextForm
 from biclique.tables.used_columns import absent_column
 from biclique.tables.writing import ENDINGS, check_output
 
 names_option = partial(table_option, default=(), action="append", metavar="NAME")
 SEVERAL = "several: NAME,NAME or the option again"
-COLUMN_LISTS = ("columns", "drop", "categorical")
-"""Options that take several words, and so may take the table for a column."""
 HEADER = {"auto": None, "yes": True, "no": False}
 TEXT_CHOICES = {"header": tuple(HEADER), "decimal": (".", ","), "date_order": DATE_ORDERS, "encoding": ()}
 """Options about text, and their values; encodings have names by the hundred."""
@@ -116,14 +112,14 @@ class Labelling(TableOptions):
 class ColumnOptions(Labelling):
     """What the columns of a table to cluster are for."""
 
-    columns: tuple[str, ...] = names_option(f"use these columns alone ({SEVERAL})", "--columns", nargs="+")
-    drop: tuple[str, ...] = names_option(f"columns to leave out ({SEVERAL})", "--drop", nargs="+")
+    columns: tuple[str, ...] = names_option(f"use these columns alone ({SEVERAL})", "--columns")
+    drop: tuple[str, ...] = names_option(f"columns to leave out ({SEVERAL})", "--drop")
     weight: str | None = table_option("column that says how often a row counts: left out", "--weight", metavar="NAME")
     label: str | None = table_option(
         "column of known classes: left out, used for an error rate", "--label", "--label-column", metavar="NAME"
     )
     categorical: tuple[str, ...] = names_option(
-        f"columns whose values are levels; auto: all texts that look so ({SEVERAL})", "--categorical", nargs="+"
+        f"columns whose values are levels; auto: all texts that look so ({SEVERAL})", "--categorical"
     )
     missing: str | None = table_option(
         "missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
@@ -140,19 +136,6 @@ class ColumnOptions(Labelling):
         "--scale",
         choices=CHOICES["scale"],
     )
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Self:
-        """``--drop a b TABLE`` takes the table for a column: it is given back."""
-        groups = {name: [list(group) for group in given.get(name, ())] for name in COLUMN_LISTS}
-        table = given.get("table")
-        if table is None:
-            ends = [group for lists in groups.values() for group in lists if len(group) > 1 and is_table(group[-1])]
-            if not ends:
-                raise ArgumentError(None, "the following arguments are required: TABLE")
-            table = ends[0].pop()
-        words = {name: [word for group in lists for word in group] for name, lists in groups.items()}
-        return super().read({**given, **words, "table": table})
 
     def preparer(self, names: Sequence[str], *, leave_out: Sequence[str], codes: bool) -> TablePreparer:
         """What makes numbers of the columns; ``codes`` if the model compares levels and leaves gaps out itself."""
@@ -175,11 +158,6 @@ def check_page(path: str) -> None:
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write {path}: the name of a report must end in .html.")
     check_target(path)
-
-
-def is_table(word: str) -> bool:
-    """True for what names a table rather than a column: a data set, a file that exists, or a known ending."""
-    return is_shipped(word) or os.path.exists(word) or find_format(word) is not None
 
 
 def possible_names(values: Sequence[str]) -> list[str]:

@@ -50,7 +50,9 @@ class Files:
         return "" if self.partial is None else f"{self.partial} may have got a part of the output"
 
     def remove(self, path: Path) -> None:
-        """Remove a temporary file, if it is there."""
+        """Remove a temporary file or folder, if it is there."""
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):
             path.unlink(missing_ok=True)
         self.temporary.discard(path)
@@ -97,6 +99,22 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             error.errno,
             f"cannot write {path} ({error.strerror or error}): make room or choose another place; {left}",
         ) from error
+    finally:
+        files.placing = None
+        files.remove(temporary)
+
+
+@contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder to fill, moved to ``path``, where nothing is yet, at the end; removed on any failure."""
+    target = Path(path).absolute()
+    temporary = files.name(target.parent)
+    try:
+        temporary.mkdir()
+        yield temporary
+        files.placing = temporary, Path(path)
+        temporary.rename(target)
+        files.placed = Path(path)
     finally:
         files.placing = None
         files.remove(temporary)

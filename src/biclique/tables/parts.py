@@ -64,11 +64,10 @@ def read_unchanged(
         return with_texts(frame, texts)
 
 
-def of_parts(
-    function: Callable[..., Any], frame: Any, arguments: Sequence[tuple[Any, ...] | None] | None = None
-) -> Sequence[Any]:
-    """``function(part, *arguments)`` of every partition, by the worker that reads it; none for None."""
+def of_parts(function: Callable[..., Any], frame: Any, arguments: Sequence[tuple[Any, ...]] = ()) -> Sequence[Any]:
+    """``function(part, *arguments)`` of every partition, by the worker that reads it."""
     parts = frame.to_delayed()
-    given = [()] * len(parts) if arguments is None else arguments
-    own = [dask().delayed(function)(part, *more) for part, more in zip(parts, given, strict=True) if more is not None]
-    return tuple(dask().compute(*own))
+    own = arguments or [()] * len(parts)
+    return tuple(
+        dask().compute(*(dask().delayed(function)(part, *more) for part, more in zip(parts, own, strict=True)))
+    )
