@@ -1,7 +1,5 @@
 """``biclique cluster``: open the table, prepare, fit, describe, write."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Every exception in words, with its exit code."""
 
-from __future__ import annotations
-
 from biclique.cli.output import EXIT_DATA, EXIT_FAILURE, EXIT_MEMORY, EXIT_USAGE
 from biclique.exceptions import BicliqueError, MemoryLimitError, ParameterError
 

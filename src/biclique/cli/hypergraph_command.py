@@ -1,7 +1,5 @@
 """``biclique hypergraph``: given hyperedges."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import time

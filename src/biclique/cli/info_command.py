@@ -1,7 +1,5 @@
 """``biclique info``: what this installation and this machine have, for a report of a problem or before a long run."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """Labels out: beside the whole table, beside ids or beside numbers of rows; one file, or a folder of parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A table, opened once: whole in memory, or lazily through Dask if it does not fit or if its rows are on a cluster."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -83,7 +81,7 @@ class OpenedTable:
         frame = self.as_written if as_written else self.frame
         return (part.compute() for part in frame.to_delayed()) if self.streamed else iter([frame])
 
-    def shown(self, prepared: Prepared, seed: int) -> tuple[Any, FloatArray, IntArray]:
+    def shown(self, prepared: "Prepared", seed: int) -> tuple[Any, FloatArray, IntArray]:
         """All rows that are kept, or some: their columns, their rows of X, and which rows of X these are."""
         n = int(prepared.kept.sum())
         if not self.streamed:

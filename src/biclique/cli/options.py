@@ -4,8 +4,6 @@ The annotation of a field says how its text is read. An option that was not give
 dataclass has the default, and parameters of an estimator have none but its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import json
@@ -19,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
-from inspect import signature
+from inspect import formatannotation, signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -168,7 +166,7 @@ class Options:
         What stands in quotes is somebody's text, such as the name of a column.
         """
         flags, names = self.flags(), "|".join(self.flags())
-        switches = [one.name for one in fields(self) if one.type == "bool"]
+        switches = [one.name for one in fields(self) if one.type is bool]
 
         def given(found: re.Match[str]) -> str:
             value = "" if found[1] in switches else found[2] or WORDS.get(found[3], found[3]) or ""
@@ -241,7 +239,7 @@ class Command:
         }
         for one in asked:
             flags, group = one.metadata["flags"], groups[one.metadata["group"]]
-            kind = str(one.type).removesuffix(" | None")
+            kind = formatannotation(one.type).removesuffix(" | None")
             how = {"default": SUPPRESS, **READ.get(kind, {}), **one.metadata["how"]}
             default = defaults[one.name].default if one.name in defaults and one.default is None else None
             if default is not None and not how.get("required"):

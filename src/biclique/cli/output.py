@@ -1,7 +1,5 @@
 """What is printed, and where: results on standard output, warnings and errors on standard error."""
 
-from __future__ import annotations
-
 import errno
 import sys
 from collections.abc import Iterator, Sequence

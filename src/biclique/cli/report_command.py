@@ -1,7 +1,5 @@
 """``biclique report``: a page about a saved model and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

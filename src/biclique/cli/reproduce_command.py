@@ -1,7 +1,5 @@
 """``biclique reproduce``: the paper's tables and figures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from biclique.cli.options import Command, Facts, Quiet, Warned, option, switch

@@ -1,7 +1,5 @@
 """What ``biclique cluster`` prints about a clustering, as text and as JSON."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

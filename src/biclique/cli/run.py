@@ -1,7 +1,5 @@
 """One run of the command line, from its arguments to its exit code; every error becomes one line."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

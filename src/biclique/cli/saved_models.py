@@ -1,7 +1,5 @@
 """Rows for a saved model: ``biclique predict`` and ``biclique report``."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and SIGHUP end a command where it is: one line says what was written, and nothing else stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Options about a table: which columns are used, and as what; and a command that deals with all of them."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shlex

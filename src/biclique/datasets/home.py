@@ -1,7 +1,5 @@
 """Where data sets lie: a local folder, or a download into it that is checked before it counts."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import io

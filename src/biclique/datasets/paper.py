@@ -5,8 +5,6 @@ public source. What was read, features and all labels, is checked against the pu
 contents. Nothing is unpickled, and archives are read member by member, never unpacked.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """From what users have to arrays: vertices and edges numbered, checked, frozen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any

@@ -26,8 +26,6 @@ is the least p that never charges less than w. The most it charges too much, max
 distortion; it is 1 exactly for multiples of j(s − j).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -263,7 +261,7 @@ class ExpansionGram(GramOperator):
         """The connected component of every vertex."""
         return self.hypergraph.components()
 
-    def restricted(self, members: IntArray) -> ExpansionGram:
+    def restricted(self, members: IntArray) -> "ExpansionGram":
         """A of some vertices; edges keep their place and their coefficient, however many of their vertices are left."""
         same = Expansion(self.name, lambda _: self.coefficients, self.own_place)
         return ExpansionGram(self.hypergraph.keeping_edges(members), same, n_jobs=self.n_jobs)

@@ -16,8 +16,6 @@ of dimension d, and one more point. Cutting a vertex off costs exp(−dist²/σ)
 the others; only the pairs of a drawn point and the other one are linked.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

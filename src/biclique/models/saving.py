@@ -1,7 +1,5 @@
 """Fitted models as files of skops: a zip of JSON and of .npy arrays. Reading one runs no code of its own."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -5,8 +5,6 @@ again, and the tables come from the records alone. Each holds a checksum of itse
 believed, and the cell is done again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

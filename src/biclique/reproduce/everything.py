@@ -1,7 +1,5 @@
 """One call: plan the cells, do what is missing, write tables, figures and the page."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

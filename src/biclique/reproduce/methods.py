@@ -4,8 +4,6 @@ An embedding is the paper's: √S normalised and the leading eigenvectors of B, 
 step, k-means, is repeated; error rates are over the repeats.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

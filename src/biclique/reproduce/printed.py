@@ -1,7 +1,5 @@
 """What the paper prints: tables, run times, data sets; and what is known about differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 DATA = ("iris", "spine", "ovarian", "hopkins155")

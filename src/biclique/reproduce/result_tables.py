@@ -1,7 +1,5 @@
 """From records to tables: the paper's number, ours, and the difference."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable
@@ -110,7 +108,7 @@ class Table:
         parts = [f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes if note)]
         return "\n".join(parts).rstrip() + "\n"
 
-    def by_method(self) -> Table:
+    def by_method(self) -> "Table":
         """The same on a page: a line a method, a column a data set, ours (the paper's), and numbers of remarks."""
         if self.header[:2] != ["method", "data"]:
             return self

@@ -1,7 +1,5 @@
 """Arguments of a kind, checked: what came, what is allowed, and the way out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from difflib import get_close_matches
 from numbers import Integral, Real

@@ -1,7 +1,5 @@
 """matplotlib, imported when something is to be drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from biclique.exceptions import optional

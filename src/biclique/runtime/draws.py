@@ -4,8 +4,6 @@ There are two functions because each seed must keep drawing the rows that it alw
 numbers differently, so neither can take the other's place.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.utils import check_random_state
 

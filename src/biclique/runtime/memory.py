@@ -1,7 +1,5 @@
 """How much memory is free, and one refusal before what does not fit is allocated."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

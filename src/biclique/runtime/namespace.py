@@ -5,8 +5,6 @@ imported: a tensor can only come from someone who has it. Every function that re
 (``to_host``, ``scalars``) waits for the device, so callers bundle what they ask for.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

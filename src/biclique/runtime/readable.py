@@ -1,7 +1,5 @@
 """Results that print as text: short at a prompt, whole in a notebook."""
 
-from __future__ import annotations
-
 from html import escape
 
 

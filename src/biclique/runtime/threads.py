@@ -1,7 +1,5 @@
 """Threads over independent pieces of work, while BLAS runs with one thread."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Arrays as tables: .npy, .npz and Zarr. Nothing is unpickled, headers are not trusted, and codecs run no code."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zipfile

@@ -1,7 +1,5 @@
 """What each column of a table looks like, and one error about all that cannot be used as they are."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence

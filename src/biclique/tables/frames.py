@@ -1,7 +1,5 @@
 """Any table as a pandas frame whose columns are numbers, booleans, dates or texts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any

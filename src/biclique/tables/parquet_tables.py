@@ -1,7 +1,5 @@
 """Parquet files, and folders of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The parts depend on the file alone, so every pass gives the same bits.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

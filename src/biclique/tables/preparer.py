@@ -1,7 +1,5 @@
 """A table of any columns made into numbers: scikit-learn's encoders, imputers and scalers, put together by names."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 A new format is one entry of ``FORMATS``. Nothing is unpickled, and no code that a file names is run.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager

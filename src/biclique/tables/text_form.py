@@ -1,7 +1,5 @@
 """How a table is written as text, and what a field of it means: a number, true or false, a date, nothing, or text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ pyarrow splits the fields, and reads columns that are numbers throughout. Others
 In parts, columns hold what they hold in the first rows.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """Which columns a TablePreparer uses, and as what: chosen by name, sorted into numbers and categories, or refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

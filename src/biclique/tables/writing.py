@@ -1,7 +1,5 @@
 """Labels out, beside rows of a table: CSV, TSV, .npy and Parquet, whole or absent."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence

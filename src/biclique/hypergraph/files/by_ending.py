@@ -1,7 +1,5 @@
 """Hypergraphs in files: HIF, hMetis and edge lists, by the ending of the name."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Hypergraphs from and to matrices, XGI, HyperNetX and hypergraphx."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Hashable, Iterable
 from importlib import import_module

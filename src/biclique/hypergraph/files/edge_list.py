@@ -1,7 +1,5 @@
 """Hypergraphs as edge lists in CSV or TSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Hypergraphs as hMetis .hgr files."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Hypergraph Interchange Format (HIF), version 0.1.0: JSON with incidences, nodes and edges."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

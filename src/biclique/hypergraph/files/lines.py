@@ -1,7 +1,5 @@
 """Memberships and numbers, in files and in other packages."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Triples i < j < k are visited by their middle point j, a rectangle of (i, k) eac
 triple once, in O(n³) time, for n²/2 numbers a thread and no tensor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from math import factorial

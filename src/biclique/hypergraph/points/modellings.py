@@ -1,7 +1,5 @@
 """The paper's comparison modellings: the weight of every m-tuple of distinct points, straight from the definitions."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -178,7 +176,7 @@ class Modelling(ABC):
     def check_order(self, order: int) -> None:  # noqa: B027
         """Refuse an order that the modelling has no meaning for."""
 
-    def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
+    def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> "Modelling":  # noqa: ARG002
         """The same with every ``"auto"`` replaced by a number."""
         return self
 

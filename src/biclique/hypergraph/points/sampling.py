@@ -1,7 +1,5 @@
 """Hypergraphs of sampled tuples of points, for orders at which all of them are too many: uniform or iterative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb
 from typing import Any
