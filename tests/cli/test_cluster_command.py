@@ -210,7 +210,7 @@ sys.exit(command())
 @needs("dask")
 def test_ctrl_c_leaves_cleanly(tmp_path):
     """Also the threads of Dask."""
-    np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(300_000, 8)))
+    np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(3_000_000, 8)).astype(np.float32))
     command = [sys.executable, "-c", IN_PARTS, "cluster", "t.npy", "-k", "5", "-o", "l.csv"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     wait_for_work(process)

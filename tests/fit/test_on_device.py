@@ -7,13 +7,13 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.cluster import estimator as _base
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
 from biclique.fit import exact as _device
 from biclique.fit import low_rank as _features
 from biclique.rows import checks as _checks
+from biclique.selection import given_rows
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
 
@@ -234,7 +234,7 @@ SMALL = [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8, torch.u
 def test_small_numbers_are_held_in_float32(blobs, device, dtype, gram, monkeypatch):
     X = torch.tensor(blobs[0][:300] * 3 + 40, device=device).to(dtype)
     seen = []
-    monkeypatch.setattr(_base, "check_values", lambda X, *_, **__: seen.append(X.dtype))
+    monkeypatch.setattr(given_rows, "check_values", lambda X, *_, **__: seen.append(X.dtype))
     weights = torch.ones(300, device=device).to(dtype)
     model = fitted(X, None, gram=gram, sample_weight=weights)
     assert seen == [torch.float32]

@@ -86,14 +86,14 @@ def error_in_float32(kernel, X):
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 1.0, 50.0])
-def test_the_error_of_float32_is_that_of_all_pairs(gamma):
+def test_the_error_of_float32_is_a_bound(gamma):
     X = np.random.default_rng(0).normal(size=(100, 5)) * 3
     kernel = RBF(gamma)
     exact = kernel.block(X, X)
     single = kernel.block(X.astype(np.float32), X.astype(np.float32))
     spread = np.abs(exact - exact.mean(axis=0) - exact.mean(axis=1)[:, None] + exact.mean()).max()
     found = error_in_float32(kernel, X)
-    assert 0.1 < found * spread / np.abs(single - exact).max() < 10
+    assert 1 <= found * spread / np.abs(single - exact).max() < 20
     pair = 1e7 + np.outer([0, gamma**-0.5], np.ones(5))  # far out, and alike
     far = np.append(np.repeat(X, 50, axis=0), pair, axis=0)
     assert error_in_float32(kernel, far) > 0.01

@@ -12,14 +12,16 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import Array, FloatArray, Rows
-from biclique.kernels.kernel import InnerProductKernel, Kernel, squared_norms
+from biclique.kernels.kernel import InnerProductKernel, Kernel, dense_product, squared_norms
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, rows_on_host, to_host
 from biclique.runtime.threads import PANEL, run_panels
 
 DEVICE_ENTRIES = 2**26
 """How many numbers are converted to float64 at once when rows are centred on a device."""
 
-FLOAT32_ERROR = 1e-4
+FLOAT32 = np.finfo(np.float32)
+
+FLOAT32_ERROR = 3e-4
 """Above this ``float32_error``, ``precision="auto"`` computes tiles in float64."""
 
 COMPARED_ROWS = 64
@@ -118,21 +120,33 @@ class KernelCross:
 
 
 def float32_error(held: HeldRows, X: Rows) -> float:
-    """How far values of rows that are held in float32 are off, as a share of what tells rows apart; at most 1.
+    """How far values of rows that are held in float32 may be off, as a share of what tells rows apart; at most 1.
 
-    The largest error over the largest value without the means of its row and column. It is seen on rows from all over
-    the table and on those farthest out, whose values round most.
+    A bound on the error over the largest value without the means of its row and column. It is computed in float64, so
+    that it is the same on every CPU, for rows from all over the table and for those farthest out, whose values round
+    most. Rounded are the rows; a term of an inner product, by ε of its size; and the value, by ε.
     """
-    kernel = held.kernel
+    kernel, eps, tiny = held.kernel, float(FLOAT32.eps), float(FLOAT32.tiny)
+    if kernel.form is not None and kernel.form.direct:
+        return 1.0  # rows lie so far apart that even float64 would lose digits
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite has an error of 1
         sizes = to_host(squared_norms(held.rows))
         spread_out = np.linspace(0, len(sizes) - 1, COMPARED_ROWS).astype(np.intp)
         some = np.unique([spread_out, np.resize(np.argsort(sizes, kind="stable")[::-1], COMPARED_ROWS)])
         single, exact = rows_on_host(held.rows, some), HeldRows(kernel, rows_on_host(X, some), np.float64).rows
-        K = kernel.block(exact, exact).astype(np.float64)
-        error = np.abs(kernel.block(single, single).astype(np.float32) - K).max()
-        spread = np.abs(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()).max()
-    return float(error / spread) if error < spread else 1.0
+        K = kernel.block(exact, exact)
+        rounded = single.astype(np.float64)
+        found = [kernel.block(rounded, rounded)]
+        if isinstance(kernel, InnerProductKernel):
+            left: Rows = kernel.left(single).astype(np.float64)
+            right: Rows = kernel.right(single).astype(np.float64)
+            sizes_left, sizes_right = np.abs(left), np.abs(right)
+            slack = eps * dense_product(sizes_left, sizes_right.T) + tiny
+            inner = dense_product(left, right.T)
+            found += [kernel.finish(inner - slack), kernel.finish(inner + slack)]
+        error = max(float(np.abs(values - K).max()) for values in found) + eps * float(np.abs(K).max())
+        spread = float(np.abs(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()).max())
+    return error / spread if error < spread else 1.0
 
 
 def in_range(kernel: Kernel, X: Rows) -> Rows:

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import sys
 import zipfile
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -21,6 +22,8 @@ from biclique.tables.text_form import TextForm
 
 ARRAY_BLOCK = 2**26
 """Bytes of an array that are read at once."""
+UTF_32 = f"utf-32-{sys.byteorder[0]}e"
+"""How NumPy stores texts."""
 METADATA = ("zarr.json", ".zarray")
 """Files in which an array describes itself, of Zarr 3 and 2."""
 MOST_METADATA = 2**20
@@ -89,8 +92,9 @@ def read_npz(path: Path, form: TextForm, texts: Collection[str]) -> Any:  # noqa
     frame = as_frame(as_table(path, arrays[tables[0]]))
     for key in texts:
         if key in arrays and arrays[key].shape == (len(frame),):
-            frame[key] = arrays[key].astype(str)
-            "".join(frame[key]).encode()  # refuses texts that are not Unicode
+            values = arrays[key].astype(str)
+            values.tobytes().decode(UTF_32)  # refuses texts that are not Unicode
+            frame[key] = values
     return frame
 
 
