@@ -82,10 +82,12 @@ class NeighborhoodMap(FeatureMap):
         self._varying = np.flatnonzero(columns)
         self._usual_size = 0.0 if isinstance(metric, Gower) else float(np.median(self._sizes(self.landmarks)))
         self._index: NeighborIndex | None = None
+        self._nearest_to_landmarks: tuple[FloatArray, IntArray] | None = None
         self._set_neighbors(min(n_neighbors, max(1, p // 2)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_index": None}  # made again of the landmarks when it is next needed
+        # The index is made again of the landmarks when it is next needed.
+        return {**self.__dict__, "_index": None, "_nearest_to_landmarks": None}
 
     def with_neighbors(self, n_neighbors: int) -> NeighborhoodMap:
         """The same landmarks with another r, of at most p."""
@@ -95,7 +97,8 @@ class NeighborhoodMap(FeatureMap):
 
     def _set_neighbors(self, n_neighbors: int) -> None:
         self.n_neighbors = n_neighbors
-        self.edge_weights = edge_weights(self._radii())
+        near = self._nearest_to_landmarks = self._search_landmarks()
+        self.edge_weights = edge_weights(near[0][:, -1])
         self._entries: FloatArray = np.sqrt(self.edge_weights)
 
     def columns(self, X: Rows) -> Any:
@@ -138,8 +141,17 @@ class NeighborhoodMap(FeatureMap):
 
     def _members_by_distance(self, X: Rows) -> IntArray:
         """N(x) as ``landmark_numbers`` gives it, from distances in float64."""
+        return self._members(X, *self._nearest(X, min(self.n_neighbors + 1, self.size)))
+
+    def own_numbers(self) -> IntArray:
+        """``landmark_numbers`` of the landmarks themselves, from the search for their radii."""
+        found = self._nearest_to_landmarks or self._search_landmarks()
+        self._nearest_to_landmarks = None  # of many landmarks it is large
+        return self._members(self.landmarks, *found)
+
+    def _members(self, X: Rows, gap: FloatArray, near: IntArray) -> IntArray:
+        """N(x) from the distances and numbers of the r + 1 nearest landmarks."""
         r, p, most = self.n_neighbors, self.size, min(MOST_TIED * self.n_neighbors, self.size)
-        gap, near = self._nearest(X, min(r + 1, most))
         numbers = np.where(gap <= self._reach(X, gap), near, p)
         tied = np.flatnonzero(numbers[:, -1] < p)
         if len(tied) and near.shape[1] < p:
@@ -180,12 +192,12 @@ class NeighborhoodMap(FeatureMap):
         order = np.lexsort((near, ~nearer, ~member), axis=1)[:, :most]
         return np.take_along_axis(np.where(member, near, self.size), order, axis=1)
 
-    def _radii(self) -> FloatArray:
-        """ρ_z: the distance from every landmark to its r-th nearest other one, (p,)."""
+    def _search_landmarks(self) -> tuple[FloatArray, IntArray]:
+        """Distances and numbers of the r + 1 landmarks nearest to every landmark, itself first: the last is ρ_z away."""
         count = min(self.n_neighbors + 1, self.size)
         if isinstance(self.metric, Gower):
-            return self._nearest(self.landmarks, count)[0][:, -1]
-        return NeighborIndex(self.landmarks, search="exact").query(None, count)[0][:, -1]
+            return self._nearest(self.landmarks, count)
+        return self._searched().query(None, count)
 
     def _nearest(self, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
         """Distances, ascending, and numbers of the nearest landmarks, by (distance, number), (m, count)."""

@@ -122,12 +122,14 @@ def map_neighborhoods(
         landmarks = BYTES_PER_ROW if source.device is None else 0  # those of a tensor are on its device
         size = n * (landmarks + 8 * settings.n_columns)
         require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
-    pool, numbers = draw_rows(settings, source, np.random.RandomState(random.randint(2**31)))
+    pool, numbers, place = draw_rows(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
         warn_about_spread(pool.data, source.names)
     like = None if source.device is None else place_rows(pool.data, source.device)
     found = landmark_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)), like)
-    found, rows, first = with_few_components(found, source, settings.n_groups, n_jobs, progress)
+    if found.size < pool.n:
+        place = None  # landmarks are centres
+    found, rows, first = with_few_components(found, source, settings.n_groups, n_jobs, progress, place)
     chosen = Chosen(*OF_NEIGHBORHOODS, n, columns=source.columns, rank=found.size, n_neighbors=found.n_neighbors)
 
     def solve(G: sparse.csr_array, s: FloatArray, order: float, n_vectors: int) -> SmallPairs:
@@ -152,18 +154,26 @@ def landmark_count(settings: Settings) -> int:
     return 2**62 if isinstance(settings.rank, str) else settings.rank
 
 
-def draw_rows(settings: Settings, source: RowSource, random: np.random.RandomState) -> tuple[Vertices, IntArray]:
+def draw_rows(
+    settings: Settings, source: RowSource, random: np.random.RandomState
+) -> tuple[Vertices, IntArray, IntArray | None]:
     """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came.
 
-    Also their numbers in the source, if it is in memory.
+    Also their numbers in the source, if it is in memory, and, if all of its rows are drawn, which of them each row is.
     """
     size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
     if not source.in_memory:
-        return in_canonical_order(distinct_rows(*source.draw(size, random)), source.columns), np.empty(0, dtype=np.intp)
+        distinct = distinct_rows(*source.draw(size, random))
+        return in_canonical_order(distinct, source.columns), np.empty(0, dtype=np.intp), None
     chosen = drawn(source.weights, size, random)
     distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
     found = in_canonical_order(distinct, source.columns)
-    return found, chosen[found.numbers]
+    place: IntArray | None = None
+    if len(chosen) == source.n_rows:
+        place = np.empty(source.n_rows, dtype=np.intp)
+        place[found.numbers] = np.arange(found.n)
+        place = place[distinct.numbers[distinct.index]]
+    return found, chosen[found.numbers], place
 
 
 def in_canonical_order(distinct: Vertices, columns: Columns | None) -> Vertices:
@@ -194,12 +204,20 @@ def landmark_map(
 
 
 def with_few_components(
-    found: NeighborhoodMap, source: RowSource, n_clusters: int, n_jobs: int | None, progress: Progress
+    found: NeighborhoodMap,
+    source: RowSource,
+    n_clusters: int,
+    n_jobs: int | None,
+    progress: Progress,
+    place: IntArray | None = None,
 ) -> tuple[NeighborhoodMap, RowSource, FirstPass]:
-    """The hypergraph with r doubled until it has at most k connected components, φ of the rows, and their sums."""
+    """The hypergraph with r doubled until it has at most k connected components, φ of the rows, and their sums.
+
+    ``place`` says which landmark every row is, if all are.
+    """
     while True:
         progress.say(f"{found.size} landmarks, {found.n_neighbors} of them a row")
-        rows = keep_columns(found, source, n_jobs, progress)
+        rows = keep_columns(found, source, n_jobs, progress, place)
         first = FirstPass.of(KeptMap(found), rows, n_jobs, progress)
         few = first.parts.max() < n_clusters or n_clusters == 1
         if few or found.n_neighbors >= found.size:
@@ -207,7 +225,9 @@ def with_few_components(
         found = found.with_neighbors(2 * found.n_neighbors)
 
 
-def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress) -> RowSource:
+def keep_columns(
+    found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress, place: IntArray | None
+) -> RowSource:
     """φ of all rows, found once: of rows in memory a CSR matrix, of others and on a device numbers of landmarks.
 
     In memory and on a device they are one block, whose work threads share. Numbers of Dask's rows take some 14 bytes
@@ -220,6 +240,8 @@ def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, 
     weights = source.weights
     if not on_host(X):
         return ArrayRows(found.landmark_numbers(X), moved(float64(weights), X), block_rows=X.shape[0])
+    if place is not None:
+        return ArrayRows(found.columns_of(found.own_numbers()[place]), weights, block_rows=X.shape[0])
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
     step = block_starts(found, X).step
     blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=n_jobs, tick=tick)
