@@ -1,5 +1,8 @@
 """Neighbourhoods on a device, here PyTorch's CPU, against the definition and against the host."""
 
+import os
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -10,6 +13,10 @@ from biclique.neighbors.index import nearest_row
 from tests import oracles
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
+
+INTERPRETED = not torch.cuda.is_available()
+if INTERPRETED:
+    os.environ["TRITON_INTERPRET"] = "1"
 
 from biclique.features import device_neighborhoods  # noqa: E402
 from biclique.features.device_neighborhoods import DeviceSearch, nearest_landmark, smallest  # noqa: E402
@@ -32,9 +39,18 @@ def device(request):
     return request.param
 
 
+@pytest.fixture(params=[False, True], ids=["product", "fused"])
+def fused(request, monkeypatch):
+    """A product and a tournament, or Triton's kernels."""
+    if request.param and find_spec("triton") is None:
+        pytest.skip("needs triton: make test-torch")
+    monkeypatch.setattr(device_neighborhoods, "has_triton", lambda like: request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("r", [1, 2, 7])
-def test_members_are_those_of_the_definition(name, r, device, monkeypatch):
+def test_members_are_those_of_the_definition(name, r, device, fused, monkeypatch):
     X, Z = DATA[name]
     monkeypatch.setattr(device_neighborhoods, "PRODUCT_ENTRIES", 5000)  # several blocks
     own = NeighborhoodMap(Z, r)
@@ -47,7 +63,7 @@ def test_members_are_those_of_the_definition(name, r, device, monkeypatch):
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_what_is_certain_is_so(name, device):
+def test_what_is_certain_is_so(name, device, fused):
     X, Z = (given.astype(float) for given in DATA[name])
     near, certain = DeviceSearch(Z, torch.tensor(X, device=device)).nearest_set(
         torch.tensor(X, device=device), 3, 1e-9, 0
@@ -61,6 +77,20 @@ def test_what_is_certain_is_so(name, device):
         assert certain.all()
     tensor = torch.zeros(1, device=device)
     np.testing.assert_array_equal(nearest_landmark(X, Z, tensor), nearest_row(None, X, Z, 1))
+
+
+@pytest.mark.parametrize(("n", "p", "d", "count"), [(130, 128, 16, 1), (37, 1000, 5, 8), (5, 260, 40, 12)])
+def test_the_fused_search_finds_the_smallest(n, p, d, count, device):
+    """Their numbers are those of a product in float64, up to the rounding of float32."""
+    pytest.importorskip("triton", reason="needs triton: make test-torch")
+    from biclique.device.triton_nearest import padded_landmarks, smallest_bounds
+
+    X, Z = torch.randn((n, d), device=device), torch.randn((p, d), device=device, dtype=torch.float64)
+    q = (Z * Z).sum(1)
+    low, near = smallest_bounds(X, *padded_landmarks(Z, q), count)
+    truth, places = torch.topk(q - 2 * X.double() @ Z.T, count, largest=False)
+    assert torch.equal(near.long(), places)
+    np.testing.assert_allclose(low.cpu(), truth.cpu(), atol=1e-6 * float(q.max()))
 
 
 @pytest.mark.parametrize(("n", "count"), [(64, 1), (64, 64), (512, 3), (4096, 8), (4160, 100)])

@@ -6,6 +6,9 @@ Nothing of n × p is kept, and no sum depends on the order in which threads of a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from math import ceil, log2
 from typing import Any, TypeAlias
 
@@ -21,7 +24,7 @@ Tensor: TypeAlias = Any
 """One of PyTorch, which is not imported."""
 
 PRODUCT_ENTRIES = 2**28
-"""Bounds that a device computes at once: 1 GiB in float32."""
+"""Bounds that a device stores at once: 1 GiB in float32."""
 
 KEYS = 2**26
 """Keys of sums that are in memory at once: 1 GiB, with their values."""
@@ -34,25 +37,51 @@ FAR = 1e38
 
 
 class DeviceSearch:
-    """The nearest landmarks of rows on a device: bounds in float32 and a tournament, as in ``neighbors/pairs.py``."""
+    """The nearest landmarks of rows on a device, by lower bounds of the squared distances in float32.
 
-    def __init__(self, landmarks: FloatArray, like: Tensor) -> None:
-        torch = namespace(like)
+    With Triton a product and the choice of its smallest numbers are fused (``device/triton_nearest.py``). Otherwise the
+    bounds of some rows are stored, and a tournament finds the smallest, as in ``neighbors/pairs.py``.
+    """
+
+    def __init__(self, landmarks: FloatArray, like: Tensor, *, fused: bool | None = None) -> None:
+        self.torch = namespace(like)
         Z = np.asarray(landmarks, dtype=np.float64)
-        self.p = len(Z)
+        self.p, self.d = Z.shape
         self.offset = Z.mean(axis=0)
         self.scale = unit_scale(Z, self.offset)
-        self.slack = 4 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(Z.shape[1]))
-        rows = (Z - self.offset) * self.scale
-        left = np.zeros((-(-self.p // FAN**2) * FAN**2, Z.shape[1] + 2))
+        self.slack = 4 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(self.d))
+        self._landmarks: Tensor = moved((Z - self.offset) * self.scale, like)
+        self._offset: Tensor = moved(self.offset, like)
+        self.fused = has_triton(like) if fused is None else fused
+
+    @cached_property
+    def _squares(self) -> Tensor:
+        """(1 − ε)|z|² of the landmarks."""
+        return (1 - self.slack) * (self._landmarks * self._landmarks).sum(1)
+
+    @cached_property
+    def _left(self) -> Tensor:
+        """The landmarks' side of a product of bounds, up to whole groups of a tournament."""
+        torch, p = self.torch, self.p
+        left = self._landmarks.new_zeros((-(-p // FAN**2) * FAN**2, self.d + 2))
         left[:, -1] = FAR
-        left[: self.p] = np.column_stack([-2 * rows, np.ones(self.p), (1 - self.slack) * (rows * rows).sum(axis=1)])
-        self._landmarks, self._left = moved(rows, like), as_dtype(moved(left, like), np.float32)
-        self._offset, self.torch = moved(self.offset, like), torch
+        left[:p] = torch.cat([-2 * self._landmarks, torch.ones_like(self._squares[:, None]), self._squares[:, None]], 1)
+        return as_dtype(left, np.float32)
+
+    @cached_property
+    def _groups(self) -> tuple[Tensor, Tensor]:
+        """The landmarks' side of the fused search."""
+        found: tuple[Tensor, Tensor] = self._tiles.padded_landmarks(self._landmarks, self._squares)
+        return found
+
+    @cached_property
+    def _tiles(self) -> Any:
+        return import_module("biclique.device.triton_nearest")
 
     def in_pieces(self, X: Tensor, search: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """What a search of some rows gives for all, as many at once as bounds fit the memory."""
-        step = max(PRODUCT_ENTRIES // len(self._left), 1)
+        """What a search of some rows gives for all, as many at once as what it stores of them fits the memory."""
+        stored = max(self.p // FAN, 4 * self.d) if self.fused else self.p
+        step = max(PRODUCT_ENTRIES // stored, 1)
         found = [search(X[top : top + step]) for top in range(0, max(len(X), 1), step)]
         near, certain = (self.torch.cat(parts) for parts in zip(*found, strict=True))
         return near, certain
@@ -87,10 +116,23 @@ class DeviceSearch:
     def _bounds(self, rows: Tensor, own: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The smallest lower bounds of squared distances, ascending, and their landmarks, (m, count)."""
         torch = self.torch
-        right = torch.cat([rows, (1 - self.slack) * own[:, None], torch.ones_like(own)[:, None]], dim=1)
-        with full_float32(torch):
-            low, near = smallest(self._left @ as_dtype(right, np.float32).T, count)
+        if self.fused:
+            short: Tensor = as_dtype(rows, np.float32)
+            low, near = self._tiles.smallest_bounds(short.contiguous(), *self._groups, count)
+            low = float64(low) + (1 - self.slack) * own[:, None]
+        else:
+            right = torch.cat([rows, (1 - self.slack) * own[:, None], torch.ones_like(own)[:, None]], dim=1)
+            with full_float32(torch):
+                low, near = smallest(self._left @ as_dtype(right, np.float32).T, count)
         return torch.clip(float64(low), 0.0, None), near
+
+
+def has_triton(like: Tensor) -> bool:
+    """Whether the fused search runs on the device of a tensor."""
+    cuda = namespace(like).cuda
+    if like.device.type != "cuda" or find_spec("triton") is None:
+        return False
+    return bool(cuda.get_device_capability(like.device) >= (8, 0))
 
 
 def nearest_landmark(rows: FloatArray, landmarks: FloatArray, like: Tensor) -> IntArray:
@@ -147,8 +189,7 @@ class Incidence:
         first, second = self.torch.triu_indices(c, c, device=self.near.device)
 
         def pairs(near: Tensor) -> Tensor:
-            keys = near[:, first] * (p + 1) + near[:, second]
-            return keys if (p + 1) ** 2 >= 2**31 else keys.to(self.torch.int32)
+            return near[:, first] * (p + 1) + near[:, second]
 
         upper = self._added(roots**2, (p + 1) ** 2, (c + 1) / 2, pairs).view(p + 1, p + 1)[:p, :p]
         return self.entries[:, None] * (upper + self.torch.triu(upper, 1).T) * self.entries
@@ -157,7 +198,7 @@ class Incidence:
         """Σ of the positive values of rows by key, (size,); a row has ``share`` keys for each of its landmarks.
 
         Values are added as whole numbers of one or more units, the next one 2⁻ᵇ of the last. That has no rounding, so
-        that threads may add in any order. Of the smallest value ``DIGITS`` bits count.
+        threads may add in any order. Of the smallest value ``DIGITS`` bits count.
         """
         torch, n = self.torch, len(values)
         largest, least = scalars(values.max(), torch.where(values > 0, values, values.max()).min())
@@ -168,13 +209,10 @@ class Incidence:
         parts = ceil((DIGITS + log2(largest / least)) / bits)
         totals = torch.zeros((parts, size), dtype=torch.int64, device=values.device)
         for near, some in self._pieces(values, share):
-            keys, order = torch.sort(keys_of(near).flatten())  # threads that add to one place wait for each other
-            ends = torch.nonzero(torch.diff(keys, append=keys[-1:] + 1))[:, 0]
-            rows, rest = order // (len(keys) // len(near)), some * unit
+            keys, rest = keys_of(near), some * unit
             for total in totals:
                 whole = torch.floor(rest)
-                through = torch.cumsum(whole.to(torch.int64)[rows], 0)[ends]
-                total[keys[ends]] += torch.diff(through, prepend=through[:1] * 0)
+                total.index_add_(0, keys.flatten(), whole.to(torch.int64)[:, None].expand(keys.shape).flatten())
                 rest = (rest - whole) * 2.0**bits
         return sum(float64(total) * (2.0 ** (-bits * j) / unit) for j, total in enumerate(totals))
 

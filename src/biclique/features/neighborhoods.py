@@ -193,7 +193,7 @@ class NeighborhoodMap(FeatureMap):
         return np.take_along_axis(np.where(member, near, self.size), order, axis=1)
 
     def _search_landmarks(self) -> tuple[FloatArray, IntArray]:
-        """Distances and numbers of the r + 1 landmarks nearest to every landmark, itself first: the last is ρ_z away."""
+        """Distances and numbers of the r + 1 landmarks nearest to each, itself first: the last of them is ρ_z away."""
         count = min(self.n_neighbors + 1, self.size)
         if isinstance(self.metric, Gower):
             return self._nearest(self.landmarks, count)
