@@ -39,11 +39,17 @@ def device(request):
     return request.param
 
 
+def needs_triton(device):
+    """Triton's kernels run on a GPU, or in its interpreter if there is none."""
+    if find_spec("triton") is None or (device == "cpu" and not INTERPRETED):
+        pytest.skip("needs triton and its interpreter: make test-torch")
+
+
 @pytest.fixture(params=[False, True], ids=["product", "fused"])
-def fused(request, monkeypatch):
+def fused(request, device, monkeypatch):
     """A product and a tournament, or Triton's kernels."""
-    if request.param and find_spec("triton") is None:
-        pytest.skip("needs triton: make test-torch")
+    if request.param:
+        needs_triton(device)
     monkeypatch.setattr(device_neighborhoods, "has_triton", lambda like: request.param)
     return request.param
 
@@ -82,7 +88,7 @@ def test_what_is_certain_is_so(name, device, fused):
 @pytest.mark.parametrize(("n", "p", "d", "count"), [(130, 128, 16, 1), (37, 1000, 5, 8), (5, 260, 40, 12)])
 def test_the_fused_search_finds_the_smallest(n, p, d, count, device):
     """Their numbers are those of a product in float64, up to the rounding of float32."""
-    pytest.importorskip("triton", reason="needs triton: make test-torch")
+    needs_triton(device)
     from biclique.device.triton_nearest import padded_landmarks, smallest_bounds
 
     X, Z = torch.randn((n, d), device=device), torch.randn((p, d), device=device, dtype=torch.float64)
