@@ -1,11 +1,13 @@
 """Draw the pictures of the pages and of the README: ``python docs/pictures.py [NAME ...]``.
 
 Each is a figure of a script in examples/, kept in docs/images so that pages show it without the site. ``report`` and
-``customers`` are screenshots of the report of examples/report.py and of the tutorial: they need Chromium.
+``customers`` are screenshots of the report of examples/report.py and of the tutorial: they need Chromium. ``growth`` is
+drawn from the records of benchmarks/scale.py and benchmarks/gpu.py.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -49,6 +51,35 @@ def draw(name: str) -> None:
     plt.close("all")
 
 
+def recorded(name: str, title: str) -> list[dict[str, str]]:
+    """The rows of a table of a record, by the names of its columns."""
+    record = json.loads((ROOT / "benchmarks" / "records" / f"{name}.json").read_text(encoding="utf-8"))
+    table = next(table for table in record["tables"] if table["title"] == title)
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+
+
+def growth() -> None:
+    """Seconds against rows, columns, clusters and landmarks; a dotted line is proportional to the size."""
+    sweeps = {row["what"]: row for row in recorded("scale", "Growth")}
+    figure, panels = plt.subplots(1, len(sweeps), figsize=(12, 3), constrained_layout=True)
+    for panel, (what, row) in zip(panels, sweeps.items(), strict=True):
+        sizes, seconds = ([float(number) for number in row[name].split(", ")] for name in ("sizes", "seconds"))
+        panel.loglog(sizes, seconds, marker="o", markersize=3, label="2 cores")
+        if what == "rows":
+            on_device = [
+                (float(own["rows"]), float(own["seconds"]))
+                for own in recorded("gpu", "The default: neighbourhoods")
+                if own["rows on"] == "device" and own["columns"] == "16"
+            ]
+            panel.loglog(*zip(*on_device, strict=True), marker="s", markersize=3, label="H200")
+            panel.legend(fontsize=8)
+        ends = [sizes[0], sizes[-1]]
+        panel.loglog(ends, [seconds[-1] * size / sizes[-1] for size in ends], ":", color="0.6", zorder=0)
+        panel.set_xlabel(what)
+    panels[0].set_ylabel("seconds")
+    figure.savefig(ROOT / "docs" / "images" / "growth.png", dpi=90)
+
+
 def shoot(name: str) -> None:
     """The first screen of a report, as Chromium shows it."""
     with tempfile.TemporaryDirectory() as made:
@@ -70,5 +101,8 @@ def shoot(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or (*PICTURES, *SHOTS):
-        (shoot if wanted in SHOTS else draw)(wanted)
+    for wanted in sys.argv[1:] or (*PICTURES, *SHOTS, "growth"):
+        if wanted == "growth":
+            growth()
+        else:
+            (shoot if wanted in SHOTS else draw)(wanted)
