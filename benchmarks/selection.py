@@ -207,7 +207,7 @@ def print_time() -> None:
     found = select_n_clusters(X, random_state=0, n_jobs=2)
     print(
         f"\n10,000 rows, 8 columns: {time.perf_counter() - start:.1f} s, {time.process_time() - busy:.1f} s of the "
-        f"processor, 2 threads ({found.told})",
+        f"processor, 2 threads ({found.reason})",
         flush=True,
     )
 

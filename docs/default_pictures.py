@@ -41,7 +41,8 @@ from batteries import (  # noqa: E402
     unequal,
 )
 
-COLOURS = np.array(["#0072b2", "#e69f00", "#009e73"])
+COLOURS = np.array(["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#000000"])
+MARKERS = "os^vD"
 FLOORS = {"none": 0.0, "1e-300": 1e-300, "2⁻⁵² (the default)": 2.0**-52, "1e-8": 1e-8, "1e-4": 1e-4}
 
 
@@ -109,10 +110,10 @@ def neighbors() -> None:
         "the same, 20 columns": lambda case: "20 columns" in case.group,
         "tables": lambda case: case.group == "tables",
     }
-    for name, belongs in families.items():
+    for (name, belongs), colour, marker in zip(families.items(), COLOURS, MARKERS, strict=True):
         means = [mean_score(cases, belongs, n_neighbors=r) for r in sizes]
         say(f"{name}: " + ", ".join(f"{r}: {mean:.3f}" for r, mean in zip(sizes, means, strict=True)))
-        panels[3].plot(sizes, means, marker="o", markersize=3, label=name)
+        panels[3].plot(sizes, means, marker=marker, markersize=4, color=colour, label=name)
     panels[3].axvline(7, color="0.8", zorder=0)
     panels[3].set_title("mean agreement of 100 sets", fontsize=10)
     panels[3].set_xlabel("r")
@@ -130,17 +131,17 @@ def landmarks() -> None:
         "95/4/1 %, 2 columns": unequal(0, (n * 95 // 100, n * 4 // 100, n // 100)),
         "97.8/2/0.2 %, 2 columns": unequal(0, (n * 978 // 1000, n * 2 // 100, n * 2 // 1000)),
     }
-    figure, panels = plt.subplots(1, 4, figsize=(12, 3), constrained_layout=True, width_ratios=(1, 1, 1, 1.3))
+    figure, panels = plt.subplots(1, 4, figsize=(12, 2.4), constrained_layout=True, width_ratios=(1, 1, 1, 1))
     show_fits(list(panels[:3]), *sets["moons, noise 0.15"], "rank", (50, 500, 4000))
-    for name, (X, y) in sets.items():
+    for (name, (X, y)), colour, marker in zip(sets.items(), COLOURS, MARKERS, strict=False):
         found = [adjusted_rand_score(y, ours(X, len(np.unique(y)), rank=count)) for count in counts]
         say(f"{name}: " + ", ".join(f"{count}: {x:.3f}" for count, x in zip(counts, found, strict=True)))
-        panels[3].plot(counts, found, marker="o", markersize=3, label=name)
+        panels[3].plot(counts, found, marker=marker, markersize=4, color=colour, label=name)
     panels[3].axvline(4000, color="0.8", zorder=0)
     panels[3].set_xscale("log")
     panels[3].set_title("agreement, 40,000 rows", fontsize=10)
     panels[3].set_xlabel("landmarks")
-    panels[3].legend(fontsize=7, loc="upper left")
+    panels[3].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     save(figure, "default_landmarks")
 
 

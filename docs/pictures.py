@@ -28,6 +28,7 @@ PICTURES = {
     "choosing_k": ("plot_choosing_k", 0),
     "how_sure": ("plot_how_sure", 0),
     "hypergraph": ("plot_neighbourhoods", 0),
+    "coauthors": ("plot_coauthors", 0),
 }
 """Pictures: the script, and which of its figures."""
 SHOTS = {"report": 1185, "customers": 1220}

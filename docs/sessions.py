@@ -1,8 +1,8 @@
 """Put what commands print into the pages: ``python docs/sessions.py`` (``--check`` only looks).
 
 In a block ``console``, a line after ``$ `` is a command, and what follows is what it printed. All blocks of a page run
-in one empty folder that holds ``customers.csv`` (``examples/plot_messy_table.py``). A line with ``…`` stays as it is.
-Seconds and sizes may differ.
+in one folder, with nothing but ``customers.csv`` of ``examples/customers.py``. A command with ``…`` in it or in what it
+printed stays as it is. Seconds and sizes may differ.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ VARIES = re.compile(r"\d+\.\d+ s\b|\d+ KiB")
 
 
 def printed(command: str, folder: Path) -> str:
-    """What a command of ours prints, errors too."""
-    words = [sys.executable, "-m", *shlex.split(command)]
+    """What a command prints, errors too."""
+    words = shlex.split(command)
+    if words[0] == "biclique":
+        words = [sys.executable, "-m", *words]
     environment = {**os.environ, "COLUMNS": "100"}
     done = subprocess.run(
         words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

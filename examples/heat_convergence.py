@@ -32,7 +32,8 @@ from biclique.multiway import HeatLaplacian
 
 ORDERS = (2, 4, 6)
 ALPHAS = (0.5, 2.0, 6.0)
-COLORS = {2: "#1b6ca8", 4: "#d1495b", 6: "#3a7d44"}
+COLOURS = {2: "#0072b2", 4: "#e69f00", 6: "#009e73"}
+MARKERS = {2: "o", 4: "s", 6: "^"}
 
 
 def circle(n: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float, int]:
@@ -102,6 +103,10 @@ def median_curve(records: list[dict[str, Any]], **fixed: object) -> tuple[list[i
     return sizes, [float(np.median([r["error"] for r in chosen if r["n"] == n])) for n in sizes]
 
 
+def plot(axis: Any, sizes: list[int], errors: list[float], order: int) -> None:
+    axis.loglog(sizes, errors, marker=MARKERS[order], color=COLOURS[order], label=f"m = {order}")
+
+
 def dress(axis: Any, sizes: list[int], label: str) -> None:
     """Ticks at the sizes themselves, in plain numbers."""
     axis.set_xticks(sizes, [str(n) for n in sizes], fontsize=8)
@@ -121,7 +126,7 @@ def draw(records: list[dict[str, Any]], folder: Path) -> None:
         for axis, alpha in zip(axes, ALPHAS, strict=True):
             for order in ORDERS:
                 sizes, errors = median_curve(records, manifold=name, alpha=alpha, order=order)
-                axis.loglog(sizes, errors, marker="o", color=COLORS[order], label=f"m = {order}")
+                plot(axis, sizes, errors, order)
             axis.set_title(f"t = n^(−1/{2 + alpha:g})/10   (α = {alpha:g})", fontsize=10)
             dress(axis, sizes, "points n")
         axes[0].set_ylabel("relative error of Δf")
@@ -132,7 +137,7 @@ def draw(records: list[dict[str, Any]], folder: Path) -> None:
     figure, axis = plt.subplots(figsize=(5, 3.6), constrained_layout=True)
     for order in ORDERS:
         sizes, errors = median_curve(records, manifold="ellipse", order=order)
-        axis.loglog(sizes, errors, marker="o", color=COLORS[order], label=f"m = {order}")
+        plot(axis, sizes, errors, order)
     dress(axis, sizes, "points n, evenly spaced")
     axis.set_ylabel("relative error of Δf")
     axis.set_title("ellipse 3 : 0.5, the counter-example")

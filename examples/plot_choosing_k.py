@@ -17,6 +17,8 @@ from sklearn.datasets import make_blobs
 from biclique import BicliqueSpectralClustering
 from biclique.selection import select_n_clusters
 
+COLOURS = np.array(["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000"])
+
 # %%
 # Five groups
 # -----------
@@ -28,7 +30,7 @@ print(model.k_selection_.summary())
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
 model.k_selection_.plot(left)
 left.set_title(f"chosen: {model.n_clusters_} clusters")
-right.scatter(*X.T, s=6, c=model.labels_, cmap="tab10")
+right.scatter(*X.T, s=6, c=COLOURS[model.labels_])
 right.set(xticks=[], yticks=[], title="the labels")
 plt.show()
 
@@ -63,7 +65,7 @@ for (above, below), distance in zip(axes.T, (6.0, 3.6, 2.4), strict=True):
         labels = BicliqueSpectralClustering(found.n_clusters, random_state=0).fit_predict(close)
     found.plot(below)
     below.set_ylim(0.3, 1.03)
-    above.scatter(*close.T, s=6, c=labels, cmap="tab10")
+    above.scatter(*close.T, s=6, c=COLOURS[labels])
     seen = "structure" if found.has_structure else "no structure"
     above.set(xticks=[], yticks=[], title=f"{distance:g} σ apart: {seen},\n{found.n_clusters} clusters")
 plt.show()

@@ -4,7 +4,7 @@ A given hypergraph: co-authors
 
 A paper with all its authors is a hyperedge. Splitting it into pairs of authors would count a paper
 of ten people 45 times. ``HypergraphSpectralClustering`` cuts the hypergraph itself. The papers here
-are generated: four fields, papers of two to eight authors, some of them across fields.
+are generated: four fields, papers of three to eight authors, some of them across fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ field_of = np.repeat(range(4), 40)
 # Papers
 # ------
 #
-# A few people write most papers, as in life. Every fifth author comes from another field.
+# A few people write most papers, as in life. One author in six comes from another field.
 
 fame = random.pareto(1.5, len(authors)) + 0.2
 papers: dict[Hashable, list[str]] = {}
@@ -53,7 +53,7 @@ for group in model.clusters():
 # Who wrote with whom
 # -------------------
 #
-# Authors in the order of their groups. A dot is a pair that shares a paper.
+# Authors in the order of their groups. A dot is a pair that shares a paper, a dark one shares three or more.
 
 place = {str(name): where for where, name in enumerate(model.vertex_names_)}
 shared = np.zeros((len(place), len(place)))

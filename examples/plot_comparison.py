@@ -93,9 +93,9 @@ def draw() -> None:
             colours = np.where(labels < 0, "#555555", COLOURS[labels % len(COLOURS)])
             panel.scatter(*X[inside].T, s=4, c=colours[inside])
             panel.scatter(*X[~inside].T, s=12, c=colours[~inside], marker="x", linewidths=0.8)
-            box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
-            panel.text(0.98, 0.03, f"{agreement:.2f}", transform=panel.transAxes, ha="right", fontsize=10, bbox=box)
-            panel.set(xticks=[], yticks=[])
+            panel.text(0.98, 0.03, f"{agreement:.2f}", transform=panel.transAxes, ha="right", fontsize=10)
+            low, high = panel.get_ylim()
+            panel.set(xticks=[], yticks=[], ylim=(low - 0.12 * (high - low), high))  # room for the number
             if number == 0:
                 panel.set_title(title, fontsize=10)
 

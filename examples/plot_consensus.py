@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import consensus_labels
+
+FOUR = ListedColormap(["#0072b2", "#e69f00", "#009e73", "#cc79a7"])
 
 moons, moon = make_moons(350, noise=0.05, random_state=0)
 rings, ring = make_circles(350, factor=0.45, noise=0.05, random_state=0)
@@ -43,7 +46,7 @@ shown = {
     "consensus of twenty runs": labels,
 }
 for panel, (title, colour) in zip(axes.ravel(), shown.items(), strict=True):
-    panel.scatter(*X.T, s=5, c=colour, cmap="tab20")
+    panel.scatter(*X.T, s=5, c=colour, cmap=FOUR if colour.max() == 3 else "tab20")
     panel.set(xticks=[], yticks=[], aspect="equal")
     panel.set_title(title, fontsize=10)
 plt.show()

@@ -65,6 +65,8 @@ labels = methods["biclique"].predict(np.column_stack([large.reshape(-1, 3), 0.5 
 regions = labels.reshape(large.shape[:2])
 figure, axis = plt.subplots(figsize=(5, 3.8), constrained_layout=True)
 axis.imshow(np.array([large[regions == region].mean(axis=0) for region in range(4)])[regions])
+for region in range(4):
+    axis.contour(regions == region, levels=[0.5], colors="white", linewidths=0.6)
 axis.set_title(f"{large.shape[0]} × {large.shape[1]} pixels, labelled by predict")
 axis.set_axis_off()
 plt.show()
