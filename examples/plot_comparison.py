@@ -109,8 +109,7 @@ plt.show()
 #
 # - k-means cuts curved shapes, because it looks for round groups of similar size.
 # - scikit-learn's spectral clustering gives clusters to outliers: its order is fixed at 2.
-# - HDBSCAN finds its own number of clusters and calls rows noise (grey). With its default settings
-#   it often finds more clusters than there are.
+# - HDBSCAN finds its own number of clusters and calls rows noise (grey), which lowers its number here.
 # - biclique with defaults handles curved shapes, sizes and outliers.
 # - An rbf kernel has one width for all rows, and by the rule for it the circles are missed. ``order="auto"``
 #   keeps outliers from being clusters: it takes an order whose clusters all have √(n/k) rows, here 12.
