@@ -1,8 +1,8 @@
 """Put what commands print into the pages: ``python docs/sessions.py`` (``--check`` only looks).
 
 In a block ``console``, a line after ``$ `` is a command, and what follows is what it printed. All blocks of a page run
-in one folder, with ``customers.csv`` of ``examples/customers.py`` and ``papers.csv`` of PAPERS. A command with ``…`` in it or in what it
-printed stays as it is. Seconds, sizes and where lines break may differ.
+in one folder, with ``customers.csv`` of ``examples/customers.py`` and ``papers.csv`` of PAPERS. A command with ``…`` in
+it or in what it printed stays as it is. Seconds, sizes and where lines break may differ.
 """
 
 from __future__ import annotations
