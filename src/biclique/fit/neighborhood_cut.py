@@ -96,8 +96,11 @@ class FirstPass(RowSums):
 
     def __iadd__(self, other: Self) -> Self:
         super().__iadd__(other)
-        # A component of either side is like a row that has all its landmarks.
-        self.parts = joined_components(sparse.vstack([_members(self.parts), _members(other.parts)]))
+        if self.parts.max() < 0:
+            self.parts = other.parts
+        elif other.parts.max() >= 0:
+            # A component of either side is like a row that has all its landmarks.
+            self.parts = joined_components(sparse.vstack([_members(self.parts), _members(other.parts)]))
         return self
 
 
