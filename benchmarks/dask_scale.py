@@ -3,6 +3,7 @@
     python benchmarks/dask_scale.py --rows 10000000
     python benchmarks/dask_scale.py --rows 10000000 --base ../base/src --stream
     python benchmarks/dask_scale.py --rows 20000000 --array --base ../base/src
+    python benchmarks/dask_scale.py --rows 100000000 --array --only-workers --threads 8 --chunk 250000
     python benchmarks/dask_scale.py --exact 20000
     python benchmarks/dask_scale.py --peers 20000      (pip install dask-ml==2025.1.0)
 
@@ -33,6 +34,11 @@ COLUMNS, GROUPS = 16, 10
 FILE_ROWS = 1_000_000
 
 
+def groups_of(number: int, n: int) -> np.ndarray:
+    """The groups of ``rows_of``."""
+    return np.random.default_rng([1, number]).integers(GROUPS, size=n).astype(np.int8)
+
+
 def rows_of(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Some rows, and their groups."""
     centres = np.random.default_rng(0).normal(scale=3.0, size=(GROUPS, COLUMNS))
@@ -59,8 +65,8 @@ def write_file(path: Path, n: int) -> np.ndarray:
 
 
 @contextmanager
-def workers(count: int, memory: str) -> Iterator[object]:
-    """A client of worker processes with one thread each; none if there are to be none."""
+def workers(count: int, memory: str, threads: int = 1) -> Iterator[object]:
+    """A client of worker processes of some threads; none if there are to be none."""
     if not count:
         yield None
         return
@@ -69,7 +75,7 @@ def workers(count: int, memory: str) -> Iterator[object]:
     with (
         distributed.LocalCluster(
             n_workers=count,
-            threads_per_worker=1,
+            threads_per_worker=threads,
             memory_limit=memory,
             host="127.0.0.1",
             dashboard_address=None,
@@ -89,22 +95,24 @@ def used() -> tuple[float, float]:
 def fit(chosen: argparse.Namespace) -> dict[str, float]:
     """The default on Dask rows: of a Parquet file, or of an array that is generated chunk by chunk."""
     import dask.array as da
-    import dask.dataframe as dd
 
     from biclique import BicliqueSpectralClustering
 
-    with workers(chosen.workers, chosen.memory) as client:
+    with workers(chosen.workers, chosen.memory, chosen.threads) as client:
         start = time.perf_counter()
-        X = dd.read_parquet(chosen.file, blocksize="64MiB")
         if chosen.array:
-            n_chunks = -(-chosen.rows // FILE_ROWS)
+            n_chunks, chunk = -(-chosen.rows // chosen.chunk), chosen.chunk
             numbers = da.from_array(np.arange(n_chunks), chunks=1)
             X = numbers.map_blocks(
-                lambda number: rows_of(int(number[0]), FILE_ROWS)[0],
-                chunks=((FILE_ROWS,) * n_chunks, (COLUMNS,)),
+                lambda number: rows_of(int(number[0]), chunk)[0],
+                chunks=((chunk,) * n_chunks, (COLUMNS,)),
                 new_axis=1,
                 meta=np.empty((0, 0), np.float32),
             )
+        else:
+            import dask.dataframe as dd
+
+            X = dd.read_parquet(chosen.file, blocksize="64MiB")
         labels = BicliqueSpectralClustering(GROUPS, random_state=0).fit(X).labels_.compute()
         seconds = time.perf_counter() - start
         shares = [used(), *(client.run(used).values() if client else ())]
@@ -140,18 +148,25 @@ def measured(name: str, source: str, arguments: list[str]) -> dict[str, float]:
 def compare(chosen: argparse.Namespace) -> None:
     """A line for each contender, in turns."""
     own = str(Path(__file__).resolve().parent.parent / "src")
-    runs = {"threads": ("fit", own, 0), f"{chosen.processes} worker processes": ("fit", own, chosen.processes)}
+    on_workers = f"{chosen.processes} worker processes of {chosen.threads} threads and {chosen.memory}"
+    runs = {} if chosen.only_workers else {"threads": ("fit", own, 0)}
+    runs[on_workers] = "fit", own, chosen.processes
     if chosen.base:
         name = "stream" if chosen.stream else "fit"
         runs = {f"base, {'--stream' if chosen.stream else 'threads'}": (name, chosen.base, 0), **runs}
     with tempfile.TemporaryDirectory(prefix="dask-scale-") as folder:
         file, labels = Path(folder) / "rows.parquet", Path(folder) / "labels.npy"
-        truth = write_file(file, chosen.rows)
+        if chosen.array:
+            pieces = range(-(-chosen.rows // chosen.chunk))
+            truth = np.concatenate([groups_of(number, chosen.chunk) for number in pieces])
+        else:
+            truth = write_file(file, chosen.rows)
         print(f"{chosen.rows} rows x {COLUMNS}, {'an array' if chosen.array else 'Parquet'}", flush=True)
         for _ in range(chosen.repeats):
             for name, (contender, source, count) in runs.items():
                 arguments = ["--file", str(file), "--labels", str(labels), "--workers", str(count)]
                 arguments += ["--rows", str(chosen.rows), "--memory", chosen.memory, *["--array"] * chosen.array]
+                arguments += ["--threads", str(chosen.threads), "--chunk", str(chosen.chunk)]
                 found = measured(contender, source, arguments)
                 score = adjusted_rand_score(truth, np.load(labels))
                 print(
@@ -226,7 +241,10 @@ def main() -> int:
     parser.add_argument("--array", action="store_true", help="rows generated chunk by chunk, not those of a file")
     parser.add_argument("--base", help="src of another tree, run beside this one")
     parser.add_argument("--stream", action="store_true", help="the other tree runs its cluster --stream")
-    parser.add_argument("--processes", type=int, default=2, help="worker processes of one thread")
+    parser.add_argument("--chunk", type=int, default=FILE_ROWS, help="rows of a generated chunk")
+    parser.add_argument("--processes", type=int, default=2, help="worker processes")
+    parser.add_argument("--threads", type=int, default=1, help="of a worker")
+    parser.add_argument("--only-workers", action="store_true", help="leave out the threads of one process")
     parser.add_argument("--memory", default="2GB", help="of a worker")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--exact", type=int, default=0, help="rows of a run with exact tiles, instead of the others")
