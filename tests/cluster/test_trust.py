@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import pairwise_kernels
 
 from biclique import BicliqueSpectralClustering
-from biclique.cluster import profile as profile_file
+from biclique.cluster import trust
 from biclique.exceptions import DataError, ParameterError
 from biclique.spectral.membership import even_steps
 from biclique.spectral.rounding import Seen
@@ -240,7 +240,7 @@ def test_the_profile_is_its_definition():
 
 def test_the_profile_needs_no_pandas(blobs, monkeypatch):
     X, model = blobs
-    monkeypatch.setattr(profile_file, "find_spec", lambda name: None)
+    monkeypatch.setattr(trust, "find_spec", lambda name: None)
     found = model.profile(X)
     assert list(found) == ["x0", "x1"]
     np.testing.assert_allclose(found["x0"], standardised_difference(X[:, 0], model.labels_, 4))

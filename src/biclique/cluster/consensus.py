@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import embedded_columns
-from biclique.rows.array import digests, find_rows
+from biclique.rows.array import digests, find_rows, known_or_new
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.threads import single_threaded_blas
@@ -71,23 +72,24 @@ def consensus_labels(
     check_count("n_clusters", n_clusters)
     patterns, index, weights = equal_rows(_checked(L))
     voting = (patterns != MISSING).any(axis=1)
-    labels = np.full(len(patterns), MISSING)
-    if n_clusters > int(weights[voting].sum()):
+    n_voting = int(weights[voting].sum())
+    if n_clusters > n_voting:
         raise DataError(
-            f"L has labels for {int(weights[voting].sum())} rows, fewer than n_clusters={n_clusters}: ask for fewer "
-            "clusters."
+            f"L has labels for {n_voting} rows, fewer than n_clusters={n_clusters}: ask for fewer clusters."
         )
+    labels = np.full(len(patterns), MISSING)
     with single_threaded_blas():
-        found = _cut(patterns[voting], weights[voting], n_clusters, check_random(random_state))
-    labels[voting] = found
-    groups = len(np.unique(found))
-    if groups < n_clusters:
+        labels[voting] = _cut(patterns[voting], weights[voting], n_clusters, check_random(random_state))
+    found = labels[index]
+    first = np.unique(found[found != MISSING], return_index=True)[1]
+    if len(first) < n_clusters:
         warn_user(
-            f"{groups} clusters returned, {n_clusters} asked for: the partitions tell only {int(voting.sum())} kinds "
-            f"of rows apart; labels run from 0 to {groups - 1}.",
+            f"{len(first)} clusters returned, {n_clusters} asked for: the partitions tell only {int(voting.sum())} "
+            f"kinds of rows apart; labels run from 0 to {len(first) - 1}.",
             FewerClustersWarning,
         )
-    return _by_first_row(labels[index])
+    # Numbered in the order in which they come among the rows.
+    return np.where(found == MISSING, MISSING, np.argsort(np.argsort(first))[found])
 
 
 def _checked(L: ArrayLike) -> IntArray:
@@ -137,14 +139,6 @@ def _cut(patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.ra
     rows = embedded(patterns, weights, k)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
-
-
-def _by_first_row(labels: IntArray) -> IntArray:
-    """Labels numbered in the order in which they come among the rows; a missing one stays."""
-    known = np.flatnonzero(labels != MISSING)[::-1]
-    first = np.empty(int(labels.max()) + 1, dtype=np.intp)
-    first[labels[known]] = known  # the first row of a label is written last
-    return np.where(labels == MISSING, MISSING, np.argsort(np.argsort(first))[labels])
 
 
 class ConsensusClustering(ClusterMixin, _BaseComposition):
@@ -209,13 +203,14 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
             raise DataError(
                 f"n_clusters={self.n_clusters} is more than the n_samples={n_rows} rows of X: ask for fewer."
             )
-        if self.estimators is None:
-            fitted = self._several_means(random, n_rows)
-        else:
-            fitted = [clone(model) for _, model in self.estimators]
         with warnings.catch_warnings():
-            if self.estimators is None:  # fewer clusters of the consensus have a warning of their own
+            if self.estimators is None:
+                counts = [min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)]
+                fitted = [KMeans(k, n_init=1, random_state=random.randint(2**31)) for k in counts for _ in range(5)]
+                # Fewer clusters of the consensus have a warning of their own.
                 warnings.simplefilter("ignore", ConvergenceWarning)
+            else:
+                fitted = [clone(model) for _, model in self.estimators]
             partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
         found = consensus_labels(partitions, self.n_clusters, random_state=random, n_jobs=self.n_jobs)
         self.estimators_, self.partitions_, self.labels_ = fitted, partitions, found
@@ -261,11 +256,6 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
             check_values(rows, getattr(self, "feature_names_in_", None))
         return rows, rows if means else X
 
-    def _several_means(self, random: np.random.RandomState, n_rows: int) -> list[KMeans]:
-        """K-means of several numbers of clusters."""
-        counts = [min(max(round(factor * self.n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)]
-        return [KMeans(k, n_init=1, random_state=random.randint(2**31)) for k in counts for _ in range(5)]
-
     def _check_estimators(self) -> None:
         if self.estimators is None:
             return
@@ -305,11 +295,8 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
                     "of estimators, or fit on all rows."
                 )
         new = np.column_stack([np.asarray(model.predict(X)) for model in self.estimators_])
-        found = votes(self.partitions_, self.labels_, new)
         place = find_rows(self._known, rows)
-        seen = np.flatnonzero(place >= 0)
-        found[seen] = self._known_labels[place[seen]]
-        return found
+        return known_or_new(self._known_labels, place, new, partial(votes, self.partitions_, self.labels_))
 
 
 def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
@@ -317,19 +304,15 @@ def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
 
     New rows whose labels are those of a training row take its label.
     """
-    k = int(labels.max()) + 1
-    counted = labels != MISSING
-    tally = np.zeros((len(new), k))
+    tally = np.zeros((len(new), int(labels.max()) + 1))
     for old, now in zip(partitions.T, new.T, strict=True):
-        known = counted & (old != MISSING)
-        table = np.zeros((int(max(old.max(initial=0), now.max(initial=0))) + 1, k))
+        known = (labels != MISSING) & (old != MISSING)
+        table = np.zeros((int(max(old.max(initial=0), now.max(initial=0))) + 1, tally.shape[1]))
         np.add.at(table, (old[known], labels[known]), 1.0)
-        shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
+        table /= np.maximum(table.sum(axis=1, keepdims=True), 1.0)
         there = now != MISSING
-        tally[there] += shares[now[there]]
-    out = np.where(tally.any(axis=1), tally.argmax(axis=1), MISSING)
-    both, index, _ = equal_rows(np.concatenate([partitions, new]).astype(np.int64))
-    own = np.full(len(both), MISSING - 1)
-    own[index[: len(partitions)]] = labels
-    same = own[index[len(partitions) :]]
-    return np.where(same > MISSING - 1, same, out)
+        tally[there] += table[now[there]]
+    found = np.where(tally.any(axis=1), tally.argmax(axis=1), MISSING)
+    patterns, first = np.unique(digests(partitions), return_index=True)
+    place = find_rows(patterns, new)
+    return np.where(place < 0, found, labels[first][place])

@@ -35,20 +35,14 @@ from biclique.selection.given_rows import read_rows
 STORED = ("dense", "sparse", "neighbors")
 """What ``gram_`` is called if K is stored: then there is an ``affinity_matrix_``."""
 
+FITTED = ("_fitted", "_n_features_out", "_lazy_sizes", "_similar", "_left_out", "_n_labels")
+"""What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
+
 
 class Estimator(BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
-    _fitted_names: ClassVar[tuple[str, ...]] = (
-        "_fitted",
-        "_n_features_out",
-        "_lazy_sizes",
-        "_similar",
-        "_left_out",
-        "_n_labels",
-    )
-    """What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
     _fitted: Fitted
     order_: float
     labels_: IntArray
@@ -66,17 +60,15 @@ class Estimator(BaseEstimator):
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _check_parameters(self) -> None:
-        check_parameters(self.get_params(deep=False), self._constraints)
-
     def _n_columns(self) -> int | None:
         """Columns of the embedding, the trivial one among them; None for the rule of ``Settings``."""
         return None
 
     def _settings(self, **known: int | str) -> Settings:
         """The parameters, checked once; ``known`` is what a search has found for some of them."""
-        self._check_parameters()
-        return Settings.of({**self.get_params(deep=False), **known}, n_columns=self._n_columns())
+        parameters = self.get_params(deep=False)
+        check_parameters(parameters, self._constraints)
+        return Settings.of({**parameters, **known}, n_columns=self._n_columns())
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled model drops what is lazy, because the rows stay where they are, and the rows of the fit."""
@@ -97,8 +89,9 @@ class Estimator(BaseEstimator):
         """One BLAS thread, progress if it is wanted, and a model that stays as it was if the fit fails."""
         before = dict(self.__dict__)
         try:
-            for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted_names]:
-                delattr(self, name)
+            for name in before:
+                if name.endswith("_") or name in FITTED:
+                    delattr(self, name)
             with single_threaded_blas(), Progress.of(self.verbose) as progress:
                 yield progress
         except BaseException:
@@ -112,10 +105,13 @@ class Estimator(BaseEstimator):
         found: Any = getattr(self, "n_clusters_", self.n_clusters)
         return int(found)
 
-    def _warn_about_fewer(self, reason: str) -> None:
+    def _warn_about_fewer(self, reason: str, n_distinct: float = np.inf) -> None:
+        """``reason`` counts if there are enough distinct rows."""
         lazy = hasattr(self, "_lazy_sizes")
-        found = len(self._lazy_sizes) if lazy else np.count_nonzero(np.bincount(self.labels_[self.labels_ >= 0]))
+        found = len(self._lazy_sizes) if lazy else len(np.unique(self.labels_[self.labels_ >= 0]))
         if found < self._asked_for:
+            if n_distinct < self._asked_for:
+                reason = f"X has only {n_distinct} distinct rows"
             warn_user(
                 f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
                 FewerClustersWarning,
@@ -145,22 +141,15 @@ class KernelEstimator(Estimator):
 
     # From X to rows
 
-    def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
-        """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays a tensor on its device."""
-        rows = read_rows(X, settings.kernel, self, reset=reset, keep=keep)
-        if not reset:
-            self._check_of_new()(rows, range(rows.shape[0]))
-        return rows
-
     def _check_of_new(self) -> CheckRows:
         """What new rows must have: values that the columns of the fit can have."""
         return partial(check_columns, self._fitted.chosen.columns, getattr(self, "feature_names_in_", None))
 
     def _source(self, settings: Settings, X: Any, sample_weight: Any, progress: Progress) -> RowSource:
         """Where the rows come from, with what a kernel must know of their columns."""
-        device: Device | None = None
-        if self._in_passes:  # a tensor stays where it is
-            device = X.device if settings.device is None and not on_host(X) else settings.device
+        device: Device | None = settings.device
+        if self._in_passes and device is None and not on_host(X):
+            device = X.device  # a tensor stays where it is
         source: RowSource
         if self._in_passes and is_dask(X):
             if settings.device is not None:
@@ -170,7 +159,7 @@ class KernelEstimator(Estimator):
             check = partial(check_rows_for_kernel, settings.kernel.affinity)
             source = self._dask_rows(X, check, sample_weight, gram=settings.gram, reset=True)
         else:
-            rows = self._read(settings, X, reset=True, keep=device is not None)
+            rows = read_rows(X, settings.kernel, self, keep=device is not None)
             weights = check_weights(sample_weight, rows.shape[0])
             if settings.n_clusters is not None:
                 check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
@@ -198,7 +187,9 @@ class KernelEstimator(Estimator):
             )
         keep = self._in_passes and self._fitted.points.keeps_tensors
         with single_threaded_blas():
-            return [function(self._read(self._fitted.settings, X, reset=False, keep=keep))]
+            rows = read_rows(X, self._fitted.settings.kernel, self, reset=False, keep=keep)
+            self._check_of_new()(rows, range(rows.shape[0]))
+            return [function(rows)]
 
     def _of_new(
         self, X: Any, function: Callable[[Fitted, Rows], Array], columns: int | None, dtype: DTypeLike
@@ -214,13 +205,8 @@ class KernelEstimator(Estimator):
 
     def _store(self, fitted: Fitted, training: Training) -> None:
         """Labels and what was chosen, with a warning if it is an approximation that nobody asked for."""
-        for name, found in (
-            ("labels_", training.labels),
-            ("cut_history_", training.cut_history),
-            ("_lazy_sizes", training.sizes),
-        ):
-            if found is not None:
-                setattr(self, name, found)
+        found = {"labels_": training.labels, "cut_history_": training.cut_history, "_lazy_sizes": training.sizes}
+        self.__dict__.update({name: value for name, value in found.items() if value is not None})
         self._fitted, chosen = fitted, fitted.chosen
         self.gamma_, self.order_, self.order_reason_ = chosen.gamma, chosen.order, chosen.order_reason
         self.gram_, self.gram_reason_, self.precision_ = chosen.gram, chosen.gram_reason, chosen.precision
@@ -233,10 +219,6 @@ class KernelEstimator(Estimator):
                 f"gram='tiled' is exact; gram={chosen.gram!r} takes this choice without a warning.",
                 ApproximationWarning,
             )
-
-    def _warn_about_clusters(self, n_distinct: int, reason: str) -> None:
-        few = n_distinct < self._asked_for
-        self._warn_about_fewer(f"X has only {n_distinct} distinct rows" if few else reason)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -312,7 +294,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
         if settings.n_clusters is not None:
-            self._warn_about_clusters(training.n_distinct, settings.why_fewer)
+            self._warn_about_fewer(settings.why_fewer, training.n_distinct)
         return self
 
     def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:  # noqa: ARG002

@@ -133,8 +133,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
             _check_degrees(gram, hypergraph.vertex_names[together])
             self._fitted, training = fit_hypergraph(settings, inner, gram, progress)
-            self.order_, self.n_passes_ = self._fitted.chosen.order, self._fitted.n_passes
-            self.n_iter_ = self.n_passes_
+            self.order_ = self._fitted.chosen.order
+            self.n_passes_ = self.n_iter_ = self._fitted.n_passes
             self.labels_ = np.full(len(together), NO_CLUSTER)
             self.labels_[together] = cast("IntArray", training.labels)
             self.embedding_ = np.zeros((len(together), settings.n_columns))
@@ -144,7 +144,9 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
                 self.cut_history_ = training.cut_history
             self.part_sizes_ = np.bincount(parts[together])
             self.cut_ = k_way_normalized_cut(gram, self.labels_[together], self.order_)
-            self.distortion_ = _distortion(self.expansion, inner)
+            split = callable(self.expansion) or self.expansion in SPLITTINGS
+            sizes = np.unique(inner.edge_sizes).astype(int).tolist() if split else []
+            self.distortion_ = max((distortion(self.expansion, size) for size in sizes), default=1.0)
             self.vertex_names_ = hypergraph.vertex_names
             self.n_features_in_ = hypergraph.n_edges
         self._warn(hypergraph, joined)
@@ -244,9 +246,3 @@ def _check_degrees(gram: ExpansionGram, names: np.ndarray) -> None:
             f"{degrees[faint].max() / max(degrees.max(), np.finfo(float).tiny):.1e} of the largest, "
             "less than rounding: leave the lightest edges out, or compress the weights (such as by their logarithm)."
         )
-
-
-def _distortion(expansion: AnyExpansion, hypergraph: Hypergraph) -> float:
-    if not callable(expansion) and expansion not in SPLITTINGS:
-        return 1.0
-    return max((distortion(expansion, int(s)) for s in np.unique(hypergraph.edge_sizes)), default=1.0)

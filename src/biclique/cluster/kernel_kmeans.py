@@ -138,7 +138,7 @@ class BicliqueKernelKMeans(ClustererBase):
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
                 SolverWarning,
             )
-        self._warn_about_clusters(training.n_distinct, "clusters ran empty")
+        self._warn_about_fewer("clusters ran empty", training.n_distinct)
         return self
 
     def _search(

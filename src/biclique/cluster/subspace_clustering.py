@@ -13,7 +13,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import Estimator
 from biclique.exceptions import DataError
 from biclique.fit.exact import solve_cut
-from biclique.fit.settings import CONSTRAINTS, Check
+from biclique.fit.settings import CONSTRAINTS, Check, check_parameters
 from biclique.gram.dense import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.kernels.kernel import middle
@@ -96,7 +96,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X, shape (n_samples, n_features)."""
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False), self._constraints)
         with self._fitting() as progress:
             X = self._read(X, reset=True)
             self._check_sizes(X)

@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -11,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster.estimator import ClustererBase
-from biclique.cluster.profile import profile_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.fitted import Fitted
 from biclique.kernels.gower import Gower
 from biclique.report.rows import typical_rows
+from biclique.report.shown_columns import Columns, Sums
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.threads import single_threaded_blas
@@ -95,8 +97,7 @@ class HowSure(ClustererBase):
         seen, n_jobs = cast("Seen", self._fitted.seen), self.n_jobs
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
-            embedded, labels = fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs)
-            return seen.probabilities(embedded, labels)
+            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs))
 
         return self._of_new(X, of_rows, self._n_found(), np.float64)
 
@@ -173,18 +174,17 @@ class HowSure(ClustererBase):
                 f"cluster_stability needs rows, not affinity={kernel.affinity!r}: halves of a given matrix are to be "
                 "cut out and fitted by hand."
             )
-        random, half, k = check_random(self.random_state), rows.shape[0] // 2, self._asked_for
+        half, k, n_found = rows.shape[0] // 2, self._asked_for, self._n_found()
         if half < max(k, 2):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
-        seeds, n_found = random.randint(2**31, size=n_splits), int(self._n_found())
-        asked: dict[str, Any] = {"n_clusters": self._asked_for}  # halves are not searched again
+        asked: dict[str, Any] = {"n_clusters": k}  # halves are not searched again
         if columns is not None:  # by number: the rows have no names now
             gower = Gower(np.flatnonzero(columns.categorical), gamma=kernel.gower().gamma)
             asked |= {"kernel_params": {"metric": gower}} if kernel.neighborhoods else {"affinity": gower}
-
-        found = np.empty((n_splits, n_found))
+        random = check_random(self.random_state)
+        seeds, found = random.randint(2**31, size=n_splits), np.empty((n_splits, n_found))
         with warnings.catch_warnings(action="ignore"):  # of fits that nobody asked for, and of clusters without rows
             for split, seed in enumerate(seeds.tolist()):
                 chosen = np.sort(random.choice(len(labels), half, replace=False))
@@ -209,7 +209,7 @@ class HowSure(ClustererBase):
         rows, labels = self._labelled(X, "representatives")
         with single_threaded_blas():
             embedded = self._fitted.embed(rows, self.n_jobs)
-        return typical_rows(embedded, labels, int(self._n_found()), per_cluster)
+        return typical_rows(embedded, labels, self._n_found(), per_cluster)
 
     def profile(self, X: Any, categories: Sequence[str | int] | None = None) -> Any:
         """What sets each cluster apart: one number for every cluster and column.
@@ -235,7 +235,19 @@ class HowSure(ClustererBase):
         pandas.DataFrame, clusters by columns; without pandas a dictionary of columns, each an array over the clusters.
         """
         check_is_fitted(self)
-        return profile_of(X, self._labels_for(X), int(self._n_found()), categories)
+        labels, k = self._labels_for(X), self._n_found()
+        columns = Columns.of(X, () if categories is None else categories)
+        sums = Sums(k)
+        sums.add(columns.numbers, labels)
+        out: dict[str, FloatArray] = dict(zip(columns.names, sums.effects.T, strict=True))
+        for one in columns.categories:
+            shares = Sums.of_levels(one.codes, len(one.levels), labels, k)
+            gaps = (shares.means - shares.other_means).T
+            out |= {f"{one.name}={level}": gap for level, gap in zip(one.levels, gaps, strict=True)}
+        if find_spec("pandas") is None:
+            return out
+        pandas = import_module("pandas")
+        return pandas.DataFrame(out, index=pandas.RangeIndex(k, name="cluster"))
 
     def _n_found(self) -> int:
         """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
@@ -257,10 +269,10 @@ class HowSure(ClustererBase):
         columns = list(getattr(X, "columns", []))
         if known and columns and columns != known and set(known) <= set(columns):
             return self.predict(X[known])
-        shape = np.shape(X) if not hasattr(X, "shape") else X.shape
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == known):
             return self.predict(X)
-        labels = self.labels_ if hasattr(self, "labels_") else np.empty(0, dtype=np.intp)
+        labels: IntArray = getattr(self, "labels_", np.empty(0, dtype=np.intp))
         if len(shape) == 2 and shape[0] == len(labels):
             return labels
         rows = f" and {len(labels)} rows" if len(labels) else ""
