@@ -167,7 +167,7 @@ def largest_page(n, n_columns, k, name, end_of_id):
         subject=replace(small.subject, n_clusters=k),
         n_columns=n_columns,
         facts=Facts(labels, best, np.ones(n, np.float32), random.random((k, k)) * n / k**2),
-        stability=[0.5] * k,
+        stability=np.full(k, 0.5),
         differences=[[difference] * DIFFERENCES] * k,
         typical=[[name] * TYPICAL] * k,
         drawn=drawn,
@@ -368,7 +368,7 @@ def test_the_first_sentence():
         (percent, (0.255, 0.996, 0.9999, 1), ["26 %", "99.6 %", "over 99.9 %", "100 %"]),
         (number_text, (0, 1234.5, 0.01234, -3.14159, 1e9, 20.0), ["0", "1,234", "0.0123", "-3.14", "1.00e+09", "20"]),
         (stability_text, (0.9, 0.7), ["0.90, stable", "0.70, fairly stable"]),
-        (stability_text, (0.3, None), ["0.30, not stable", "not computed"]),
+        (stability_text, (0.3, np.nan), ["0.30, not stable", "not computed"]),
         (lambda year: value_text("born (year)", year), (2024.0, 2024.5, 2024.999), ["2024-01", "2024-07", "2024-12"]),
     ],
 )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, association, effects_of
+from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, association
 from tests.optional import Optional
 from tests.oracles import share_difference, standardised_difference
 
@@ -16,12 +16,6 @@ def data():
     X[:, 3] = 2.0
     X[::7, 1] = np.nan
     return X, random.integers(0, 3, 60)
-
-
-def summed(rows, labels, k=3):
-    sums = Sums(k)
-    sums.add(rows, labels)
-    return sums
 
 
 def test_effects_and_means_are_those_of_a_profile(data):
@@ -45,17 +39,18 @@ def test_all_columns_at_once_have_the_differences_of_each():
     labels = random.integers(0, 3, 60)
     X[:, 3] = labels == 1  # without any spread inside
     expected = np.column_stack([standardised_difference(column, labels, 4) for column in X.T])
-    found = effects_of(X, labels, 4)
+    found = Sums.of(X, labels, 4).effects
     assert np.allclose(found, expected, rtol=1e-6, equal_nan=True)
     assert found[1, 3] == np.inf
     assert np.isnan(found[3]).all()
     unlabelled = np.where(np.arange(60) < 5, -1, labels)
-    assert np.allclose(effects_of(X, unlabelled, 3)[:, :3], effects_of(X[5:], labels[5:], 3)[:, :3])
+    some, rest = Sums.of(X, unlabelled, 3), Sums.of(X[5:], labels[5:], 3)
+    assert np.allclose(some.effects[:, :3], rest.effects[:, :3])
 
 
 def test_sparse_rows_give_the_same(data):
     X = np.where(np.isnan(data[0]), 0.0, data[0])
-    dense, csr = (summed(rows, data[1]) for rows in (X[:, :2], sparse.csr_array(X[:, :2])))
+    dense, csr = (Sums.of(rows, data[1], 3) for rows in (X[:, :2], sparse.csr_array(X[:, :2])))
     np.testing.assert_allclose(csr.effects, dense.effects, rtol=1e-9)
     np.testing.assert_allclose(csr.separation, dense.separation, rtol=1e-9)
 
@@ -64,7 +59,7 @@ def test_separation_is_the_share_of_variance_between_clusters(data):
     X, labels = data
     x = X[:, 0]
     between = sum((labels == j).sum() * (x[labels == j].mean() - x.mean()) ** 2 for j in range(3))
-    sums = summed(X, labels)
+    sums = Sums.of(X, labels, 3)
     assert sums.separation[0] == pytest.approx(between / ((x - x.mean()) ** 2).sum())
     assert sums.separation[3] == 0  # a constant column
 
@@ -75,13 +70,13 @@ def test_infinite_values_count_as_missing(data, large, row):
     X, labels = data
     without = X.copy()
     X[row, 0], without[row, 0] = large, np.nan
-    found, expected = summed(X, labels), summed(without, labels)
+    found, expected = Sums.of(X, labels, 3), Sums.of(without, labels, 3)
     for name in ("means", "other_means", "effects", "separation"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_a_cluster_without_values_has_no_effect():
-    sums = summed(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]))
+    sums = Sums.of(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]), 3)
     assert np.isnan(sums.means[2, 0])
     assert np.isnan(sums.effects[2, 0])
 
@@ -92,7 +87,7 @@ def test_levels_are_columns_of_zeros_and_ones():
     one = Category.of("kind", texts)
     assert one.levels == ["a", "b"]
     assert one.codes.tolist() == [1, 0, -1, 1, 0, 1]
-    sums = Sums.of_levels(one.codes, 2, labels, 2)
+    sums = Sums.of_levels(one, labels, 2)
     assert sums.means.tolist() == [[0.5, 0.5], [pytest.approx(1 / 3), pytest.approx(2 / 3)]]
     there = one.codes >= 0
     gap = share_difference(one.codes[there] == 1, labels[there], 2)

@@ -13,7 +13,7 @@ from biclique.cli.options import Facts
 from biclique.cli.output import output_lines, printed
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.progress import format_seconds
-from biclique.report.shown_columns import effects_of
+from biclique.report.shown_columns import Sums
 from biclique.runtime.memory import format_bytes
 from biclique.scores import clustering_error
 from biclique.tables.diagnosis import counted
@@ -94,7 +94,7 @@ def _compared(preparer: TablePreparer, rows: FloatArray) -> tuple[list[str], Flo
 def _set_apart(names: Sequence[str], rows: FloatArray, labels: IntArray, n_clusters: int) -> list[list[Facts]]:
     """For every cluster the columns in which it differs most from the rest, the largest difference first."""
     apart = []
-    for effects in effects_of(rows, labels, n_clusters):
+    for effects in Sums.of(rows, labels, n_clusters).effects:
         order = np.argsort(-np.nan_to_num(np.abs(effects), posinf=np.finfo(float).max), kind="stable")[:MOST_COLUMNS]
         most = [(names[j], float(f"{effects[j]:.6g}")) for j in order if np.abs(effects[j]) > 0]
         # JSON has no infinity: a column that separates a cluster from the rest without any spread has no number.

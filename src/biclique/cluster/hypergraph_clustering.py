@@ -144,9 +144,9 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
                 self.cut_history_ = training.cut_history
             self.part_sizes_ = np.bincount(parts[together])
             self.cut_ = k_way_normalized_cut(gram, self.labels_[together], self.order_)
-            split = callable(self.expansion) or self.expansion in SPLITTINGS
-            sizes = np.unique(inner.edge_sizes).astype(int).tolist() if split else []
-            self.distortion_ = max((distortion(self.expansion, size) for size in sizes), default=1.0)
+            self.distortion_ = 1.0
+            if callable(self.expansion) or self.expansion in SPLITTINGS:
+                self.distortion_ = max(distortion(self.expansion, int(size)) for size in np.unique(inner.edge_sizes))
             self.vertex_names_ = hypergraph.vertex_names
             self.n_features_in_ = hypergraph.n_edges
         self._warn(hypergraph, joined)

@@ -237,11 +237,10 @@ class HowSure(ClustererBase):
         check_is_fitted(self)
         labels, k = self._labels_for(X), self._n_found()
         columns = Columns.of(X, () if categories is None else categories)
-        sums = Sums(k)
-        sums.add(columns.numbers, labels)
-        out: dict[str, FloatArray] = dict(zip(columns.names, sums.effects.T, strict=True))
+        effects = Sums.of(columns.numbers, labels, k).effects
+        out: dict[str, FloatArray] = dict(zip(columns.names, effects.T, strict=True))
         for one in columns.categories:
-            shares = Sums.of_levels(one.codes, len(one.levels), labels, k)
+            shares = Sums.of_levels(one, labels, k)
             gaps = (shares.means - shares.other_means).T
             out |= {f"{one.name}={level}": gap for level, gap in zip(one.levels, gaps, strict=True)}
         if find_spec("pandas") is None:

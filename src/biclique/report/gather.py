@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, DataError
 from biclique.progress import Progress
 from biclique.report.places import View, views_of
@@ -71,7 +71,7 @@ class ReportData:
     subject: Subject
     facts: Facts
     n_columns: int
-    stability: list[float | None]  # of every cluster; None if it is not known
+    stability: FloatArray  # of every cluster; not a number if it is not known
     differences: list[list[Difference]]  # of every cluster, the largest first
     typical: list[list[str]]  # ids of typical rows of every cluster
     drawn: IntArray  # numbers of the rows that are drawn, ascending
@@ -115,8 +115,7 @@ def gather(
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
     if raw:
-        columns = Columns.numbered(host[:, :0]) if given else Columns.numbered(host, subject.names)
-        drawn_columns = columns
+        columns = drawn_columns = Columns.numbered(host[:, :0] if given else host, None if given else subject.names)
     else:
         columns = Columns.of(table)
         check_length(columns.numbers.shape[0], n)
@@ -129,7 +128,12 @@ def gather(
     if not given or host.shape[1] == n:
         sampled = sample_again(subject, some[:, drawn[places]] if given else some, labels[places])
     progress.share(PROGRESS, 0.4)
-    stability, why = _stability(subject, some, labels[places], n_splits)
+    stability, why = np.full(k, np.nan), []
+    if n_splits > 0:
+        try:
+            stability = subject.stability(some, labels[places], n_splits)
+        except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
+            why = [f"Stability could not be computed: {error}"]
     progress.share(PROGRESS, 0.9)
     all_names = [*columns.names, *(one.name for one in columns.categories)]
     known = subject.names if used is None else used
@@ -139,7 +143,7 @@ def gather(
     elif known is not None:
         fitted = {str(name) for name in known}
         made_from = {name for name in all_names if name in fitted or name.removesuffix(YEAR) in fitted}
-    levels = [Sums.of_levels(one.codes, len(one.levels), facts.labels, k) for one in columns.categories]
+    levels = [Sums.of_levels(one, facts.labels, k) for one in columns.categories]
     differences = _differences(sums, levels, columns, k, made_from)
     shown_names = [f"row {row}" for row in drawn] if names is None else names
     typical = [[shown_names[j] for j in own] for own in typical_rows(embedded, labels, k, TYPICAL)]
@@ -179,18 +183,6 @@ def _named(ids: Ids, drawn: IntArray, n: int) -> list[str]:
     if len(ids) != n:
         raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
     return [str(ids[row]) for row in drawn]
-
-
-def _stability(subject: Subject, rows: Rows, labels: IntArray, n_splits: int) -> tuple[list[float | None], list[str]]:
-    """Of every cluster, on some rows, None if it is not known; and why."""
-    unknown: list[float | None] = [None] * subject.n_clusters
-    if n_splits == 0:
-        return unknown, []
-    try:
-        found = subject.stability(rows, labels, n_splits)
-    except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
-        return unknown, [f"Stability could not be computed: {error}"]
-    return [None if np.isnan(one) else float(one) for one in found], []
 
 
 def _notes(subject: Subject, facts: Facts, differences: list[list[Difference]], known: str) -> list[str]:
@@ -246,22 +238,17 @@ def _differences(
 ) -> list[list[Difference]]:
     """For every cluster the columns in which it differs most from the rest; of a category its most telling level."""
     out: list[list[Difference]] = [[] for _ in range(k)]
-    tables: list[tuple[Sums, int, list[tuple[str, str | None]]]] = [
-        (sums, DIFFERENCES, [(name, None) for name in columns.names])
-    ]
-    for one, of_levels in zip(columns.categories, levels, strict=True):
-        tables.append((of_levels, 1, [(one.name, level) for level in one.levels]))
-    for found, most, names in tables:
+    named: list[list[tuple[str, str | None]]] = [[(name, None) for name in columns.names]]
+    named += [[(one.name, level) for level in one.levels] for one in columns.categories]
+    for found, names in zip([sums, *levels], named, strict=True):
+        sizes, most = (np.abs(sums.effects), DIFFERENCES) if found is sums else (found.effects, 1)
         numbers = np.stack([found.effects, found.means, found.other_means])  # (3, k, p)
-        sizes = np.nan_to_num(numbers[0], posinf=np.inf, neginf=-np.inf)
-        sizes = np.abs(sizes) if found is sums else sizes  # of a category the level that is more frequent here
-        for cluster in range(k):
+        for cluster, own in enumerate(out):
             for place in np.argsort(-sizes[cluster], kind="stable")[:most]:
-                name, level = names[place]
                 if sizes[cluster, place] > 0:
-                    effect, own, rest = numbers[:, cluster, place].tolist()
-                    known = used is None or name in used
-                    out[cluster].append(Difference(name, level, effect, own, rest, known))
+                    name, level = names[place]
+                    effect, mean, rest = numbers[:, cluster, place].tolist()
+                    own.append(Difference(name, level, effect, mean, rest, used is None or name in used))
     return [sorted(found, key=lambda one: -abs(one.effect))[:DIFFERENCES] for found in out]
 
 

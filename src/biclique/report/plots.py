@@ -160,8 +160,7 @@ def plot_profile(model: Any, X: Any, *, table: Any = None, most: int = 15, ax: A
     check_length(columns.numbers.shape[0], len(labels))
     if not columns.names:
         raise DataError("there is no column of numbers to plot: model.profile(X) compares categories.")
-    sums = Sums(subject.n_clusters)
-    sums.add(columns.numbers, labels)
+    sums = Sums.of(columns.numbers, labels, subject.n_clusters)
     best = np.argsort(-sums.separation, kind="stable")[:most]
     effects = sums.effects[:, best].T
     ax = new_axes() if ax is None else ax

@@ -44,9 +44,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def stability_text(stability: float | None) -> str:
+def stability_text(stability: float) -> str:
     """``0.93, stable``."""
-    if stability is None:
+    if math.isnan(stability):
         return "not computed"
     word = "stable" if stability >= STABLE else "not stable" if stability < DISSOLVED else "fairly stable"
     return f"{stability:.2f}, {word}"

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats.contingency import association as cramers_v
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
@@ -26,6 +27,29 @@ YEAR = " (year)"
 """What is added to the name of a column of dates, whose values are shown as years."""
 
 
+@dataclass(frozen=True)
+class Category:
+    """A column of text: a level for every row, −1 for a missing one."""
+
+    name: str
+    codes: IntArray  # (n,)
+    levels: list[str]
+
+    @classmethod
+    def of(cls, name: str, values: NDArray[Any]) -> Self:
+        """Of texts, None for gaps. At most 255 levels, the most frequent ones; the others are one."""
+        there = np.array([value is not None for value in values], dtype=bool)
+        levels, place, sizes = np.unique(values[there], return_inverse=True, return_counts=True)
+        most = MISSING if len(levels) <= MISSING else MISSING - 1
+        kept = np.sort(np.argsort(-sizes, kind="stable")[:most])
+        new = np.full(len(levels), most)
+        new[kept] = np.arange(len(kept))
+        codes = np.full(len(values), -1)
+        codes[there] = new[place]
+        others = [f"one of {len(levels) - most} others"] if len(levels) > most else []
+        return cls(name, codes, levels[kept].tolist() + others)
+
+
 class Sums:
     """Counts, sums and sums of squares of every column in every cluster; missing values are left out.
 
@@ -37,13 +61,18 @@ class Sums:
         self.moments: FloatArray = np.zeros((3, n_clusters, 0))
 
     @classmethod
-    def of_levels(cls, codes: IntArray, n_levels: int, labels: IntArray, n_clusters: int) -> Self:
-        """Of the columns that say, by 0 and 1, whether a row has each level of a category; −1 is a missing one."""
-        there = np.flatnonzero(codes >= 0)
-        ones = sparse.csr_array((np.ones(len(there)), (np.arange(len(there)), codes[there])), (len(there), n_levels))
-        found = cls(n_clusters)
-        found.add(ones, labels[there])
+    def of(cls, rows: Rows, labels: IntArray, n_clusters: int) -> Self:
+        """Of rows in memory; those with the label −1 are left out."""
+        found, there = cls(n_clusters), labels >= 0
+        found.add(rows if there.all() else rows[there], labels[there])
         return found
+
+    @classmethod
+    def of_levels(cls, category: Category, labels: IntArray, n_clusters: int) -> Self:
+        """Of the columns that say, by 0 and 1, whether a row has each level."""
+        there = np.flatnonzero(category.codes >= 0)
+        ones = np.ones(len(there)), (np.arange(len(there)), category.codes[there])
+        return cls.of(sparse.csr_array(ones, (len(there), len(category.levels))), labels[there], n_clusters)
 
     def add(self, rows: Rows, labels: IntArray) -> None:
         """Some more rows."""
@@ -103,57 +132,24 @@ class Sums:
         return np.asarray(np.where(total > 0, 1 - within / np.where(total > 0, total, 1.0), 0.0).clip(0.0, 1.0))
 
 
-def effects_of(rows: Rows, labels: IntArray, n_clusters: int) -> FloatArray:
-    """``Sums.effects`` of the rows that have a label."""
-    sums = Sums(n_clusters)
-    sums.add(rows[labels >= 0], labels[labels >= 0])
-    return sums.effects
-
-
 def _means(moments: FloatArray) -> FloatArray:
     """Σx / n; not a number where n = 0."""
     counts, sums, _ = moments
-    return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / counts)
 
 
 def _spread(moments: FloatArray) -> FloatArray:
     """Σ (x − mean)²; zero if it is only rounding."""
     counts, sums, squares = moments
-    found = squares - np.divide(sums**2, counts, out=np.zeros(sums.shape), where=counts > 0)
+    found = squares - sums**2 / np.maximum(counts, 1)
     return np.where(found > 1e-12 * squares, found, 0.0)
 
 
-@dataclass(frozen=True)
-class Category:
-    """A column of text: a level for every row, −1 for a missing one."""
-
-    name: str
-    codes: IntArray  # (n,)
-    levels: list[str]
-
-    @classmethod
-    def of(cls, name: str, values: NDArray[Any]) -> Self:
-        """Of texts, None for gaps. At most 255 levels, the most frequent ones; the others are one."""
-        there = np.array([value is not None for value in values], dtype=bool)
-        levels, place, sizes = np.unique(values[there], return_inverse=True, return_counts=True)
-        most = MISSING if len(levels) <= MISSING else MISSING - 1
-        kept = np.sort(np.argsort(-sizes, kind="stable")[:most])
-        new = np.full(len(levels), most)
-        new[kept] = np.arange(len(kept))
-        codes = np.full(len(values), -1)
-        codes[there] = new[place]
-        others = [f"one of {len(levels) - most} others"] if len(levels) > most else []
-        return cls(name, codes, levels[kept].tolist() + others)
-
-
 def association(counts: FloatArray) -> float:
-    """Cramér's V² of counts (k, levels): χ²/(n · min(k − 1, levels − 1)), from 0 to 1."""
-    table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
-    least = min(table.shape) - 1
-    if least < 1:
-        return 0.0
-    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
-    return float(((table - expected) ** 2 / expected).sum() / (table.sum() * least))
+    """Cramér's V² of counts (k, levels), from 0 to 1."""
+    table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0].astype(int)
+    return float(cramers_v(table)) ** 2 if min(table.shape) > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -217,20 +213,19 @@ class Coded:
     @classmethod
     def of_numbers(cls, column: FloatArray) -> Self:
         """The values themselves if they are 255 at most; else 255 groups of equal size, each by its median."""
-        column = np.asarray(column, dtype=float)
         there = np.isfinite(column)
         known = column[there]
-        found, group = np.unique(known, return_inverse=True)
-        exact = len(found) <= MISSING
+        values, group = np.unique(known, return_inverse=True)
+        exact = len(values) <= MISSING
         if not exact:
             edges = np.unique(np.quantile(known, np.linspace(0, 1, MISSING + 1)[1:-1]))
-            used, group = np.unique(np.searchsorted(edges, known, side="right"), return_inverse=True)
-            found, exact = np.array([np.median(known[rows]) for rows in members_of(group)]), len(found) == len(used)
+            group = np.unique(np.searchsorted(edges, known, side="right"), return_inverse=True)[1]
+            values = np.array([np.median(known[rows]) for rows in members_of(group)])
         codes = np.full(len(column), MISSING, dtype=np.uint8)
         codes[there] = group
-        return cls(codes, [float(f"{value:.5g}") for value in found], exact)
+        return cls(codes, [float(f"{value:.5g}") for value in values], exact)
 
     @classmethod
     def of_category(cls, column: Category) -> Self:
         """The levels."""
-        return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)
+        return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), column.levels, True)
