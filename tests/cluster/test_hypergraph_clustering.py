@@ -11,13 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
-from biclique.exceptions import (
-    DataError,
-    DisconnectedWarning,
-    FewerClustersWarning,
-    MemoryLimitError,
-    SolverWarning,
-)
+from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, MemoryLimitError, SolverWarning
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, distortion, k_way_normalized_cut, to_hypergraphx, to_xgi
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.scores import clustering_error

@@ -9,12 +9,7 @@ from sklearn.preprocessing import scale
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
-from biclique.exceptions import (
-    DataError,
-    FewerClustersWarning,
-    RankWarning,
-    SolverWarning,
-)
+from biclique.exceptions import DataError, FewerClustersWarning, RankWarning, SolverWarning
 from biclique.multiway import k_way_normalized_cut, symmetric_gram, weighted_kernel_kmeans_objective
 from tests import oracles
 from tests.oracles import algorithm_1, projector

@@ -84,11 +84,7 @@ def check(model, folder, *rows, **saving):
     return again
 
 
-WAYS = (
-    {"gram": "dense"},
-    {"gram": "tiled"},
-    {"gram": "nystroem", "rank": 20},
-)
+WAYS = ({"gram": "dense"}, {"gram": "tiled"}, {"gram": "nystroem", "rank": 20})
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,13 @@ from biclique.spectral.lloyd import (
 )
 from biclique.spectral.rounding import Assignment, kmeans
 
-STARTS = ("spectral", "random", "k-means++")
-WEIGHTS = ("cut", "paper")
 NO_WEIGHT = 1e-12
 """A weight of zero counts as this share of the largest: the row has no say, but a place."""
 
 
 def _weights(name: str, value: object) -> None:
     if isinstance(value, str):
-        check_choice(name, value, WEIGHTS)
+        check_choice(name, value, ("cut", "paper"))
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +95,7 @@ class BicliqueKernelKMeans(ClustererBase):
 
     _constraints: ClassVar[Mapping[str, Check]] = {
         **CONSTRAINTS,
-        "init": partial(check_choice, allowed=STARTS),
+        "init": partial(check_choice, allowed=("spectral", "random", "k-means++")),
         "weights": _weights,
     }
 
@@ -177,13 +175,12 @@ class BicliqueKernelKMeans(ClustererBase):
         """The weights v of plain weighted kernel k-means, one for each vertex; None for the cut."""
         if isinstance(self.weights, str):
             return None if self.weights == "cut" else 1.0 / cut.shrunken
-        index = vertices.index
+        index, counted = vertices.index, vertices.index >= 0
         given = check_weights(self.weights, len(index), "weights")
-        counted = index >= 0
         # Equal rows with different weights: their weighted mean, so that the total stays.
         sums = np.bincount(index[counted], (multiplicities * given)[counted], minlength=vertices.n)
-        total = sums / vertices.weights
-        return np.asarray(np.maximum(total, NO_WEIGHT * total.max()))
+        means = sums / vertices.weights
+        return np.asarray(np.maximum(means, NO_WEIGHT * means.max()))
 
     def _n_columns(self) -> int:
         # For a random start the cut alone is needed.

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -26,20 +27,10 @@ from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
 from biclique.tables.atomic_files import atomic_path, check_target
 
-FOLDERS = (
-    "biclique.cluster.",
-    "biclique.features.",
-    "biclique.fit.",
-    "biclique.gram.",
-    "biclique.hypergraph.",
-    "biclique.kernels.",
-    "biclique.multiway.",
-    "biclique.neighbors.",
-    "biclique.selection.",
-    "biclique.spectral.",
-    "biclique.tables.",
+OURS = re.compile(
+    r"biclique\.(cluster|features|fit|gram|hypergraph|kernels|multiway|neighbors|selection|spectral|tables)(\.\w+)+"
 )
-"""Folders whose classes a model may consist of."""
+"""Classes of ours that a model may consist of."""
 
 OTHERS = ("numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix")
 """Classes that a model may consist of besides, and besides those that skops trusts."""
@@ -178,14 +169,14 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """The model in a file, and the notes that were saved beside it."""
-    name = printable(os.fspath(path))
+    file, name = Path(path), printable(os.fspath(path))
     try:
-        if not Path(path).exists():
+        if not file.exists():
             raise DataError("no such file")
-        if not Path(path).is_file():
+        if not file.is_file():
             raise DataError("is a folder, a pipe or a device, and a model is a file")
-        with Path(path).open("rb") as file:
-            return _read(file)
+        with file.open("rb") as opened:
+            return _read(opened)
     except MemoryLimitError:
         raise
     except DataError as error:
@@ -238,7 +229,7 @@ def _trusted(archive: zipfile.ZipFile, size: int) -> list[str]:
             arrays.add((node["file"], node.get("__id__")))
         module, kind = str(node.get("__module__")), str(node.get("__class__"))
         name = f"{module}.{kind}"
-        if module.startswith(FOLDERS) and name.replace(".", "").isidentifier():
+        if OURS.fullmatch(name):
             if node["__loader__"] != ("ConstructorFromReduceNode" if name == CALLED else "ObjectNode"):
                 raise DataError(f"{name} is no object: {DAMAGED}")
             found = getattr(import_module(module), kind, None)

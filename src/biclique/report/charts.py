@@ -15,12 +15,7 @@ COLOURS = 7
 SHAPES = 5
 """Cluster j has shape j mod 5: 35 clusters look different, neighbours in colour and shape."""
 
-POLYGONS = {
-    1: "2,2 14,2 14,14 2,14",
-    2: "8,1 15,14 1,14",
-    3: "8,0.5 15.5,8 8,15.5 0.5,8",
-    4: "1,2 15,2 8,15",
-}
+POLYGONS = {1: "2,2 14,2 14,14 2,14", 2: "8,1 15,14 1,14", 3: "8,0.5 15.5,8 8,15.5 0.5,8", 4: "1,2 15,2 8,15"}
 """Shapes in a square of 16; shape 0 is a circle. ``map.js`` draws the same."""
 
 WIDTH, HEIGHT = 420.0, 190.0

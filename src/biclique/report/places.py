@@ -38,22 +38,20 @@ def views_of(rows: Rows, embedded: FloatArray, columns: Columns, *, given: bool,
         places = columns.numbers if first and not raw else rows
         return [View("the two columns", (first, second), filled(places), even=False), by_similarity]
     by_columns = View("by the columns (two principal components)", ("", ""), principal(rows))
-    if embedded.shape[1] < 3 or coincide(by_similarity.places):
+    span = max(float(np.ptp(by_similarity.places, axis=0).max()), np.finfo(float).tiny)
+    apart = np.unique(np.round(by_similarity.places / span * RESOLUTION), axis=0)
+    # If clusters are connected components, rows of one are equal by similarity.
+    if embedded.shape[1] < 3 or len(apart) < FEW_PLACES * rows.shape[0]:
         return [by_columns, by_similarity]
     return [by_similarity, by_columns]
 
 
-def coincide(places: FloatArray) -> bool:
-    """Whether few places on the map have a row, as if connected components are clusters: their rows are equal."""
-    span = max(float(np.ptp(places, axis=0).max()), np.finfo(float).tiny)
-    return len(np.unique(np.round(places / span * RESOLUTION), axis=0)) < FEW_PLACES * len(places)
-
-
 def principal(rows: Rows) -> FloatArray:
     """The two leading principal components of rows, (n, 2); of sparse rows not centred."""
-    table: Any = rows if sparse.issparse(rows) else filled(rows)
+    table: Any = rows
     if not sparse.issparse(rows):
-        table = table - table.mean(axis=0)
+        table = filled(rows)
+        table -= table.mean(axis=0)
     least = min(table.shape)
     if least < 4 or not abs(table).max():
         dense = table.toarray() if sparse.issparse(table) else table

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, confusion_matrix
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError
@@ -14,7 +15,6 @@ from biclique.progress import Progress
 from biclique.report.rows import Subject
 from biclique.rows.array import ArrayRows
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.criteria import agreement
 
 SAMPLE_ROWS = 1_000
 """Rows that are clustered anew."""
@@ -74,10 +74,9 @@ def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool =
 def _cuts(subject: Subject, rows: Rows) -> tuple[ExactCuts, IntArray]:
     """K of the rows with the bandwidth of the fit, and the place of every row in it."""
     settings, chosen = subject.fitted.settings, subject.fitted.chosen
-    kernel = settings.kernel if chosen.gamma is None else replace(settings.kernel, gamma=chosen.gamma)
     settings = replace(
         settings,
-        kernel=kernel,
+        kernel=settings.kernel if chosen.gamma is None else replace(settings.kernel, gamma=chosen.gamma),
         n_columns=subject.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
         modelling="biclique",
         order=2.0,
@@ -96,20 +95,14 @@ def _cuts(subject: Subject, rows: Rows) -> tuple[ExactCuts, IntArray]:
 
 
 def _path(subject: Subject, cuts: ExactCuts, index: IntArray, labels: IntArray) -> Path:
-    found, matched, ones = None, [], np.ones(len(labels))
+    found, matched = None, []
     for order in cuts.orders:
         found = cuts.at(order, found)
         own = assign(cuts.settings, found, cuts.settings.n_groups).labels[index]
-        matched.append(matched_labels(own, labels, subject.n_clusters))
-    agreed = [float(agreement(one, labels, ones)) for one in matched]
+        shared = confusion_matrix(own, labels, labels=np.arange(subject.n_clusters))
+        matched.append(np.asarray(linear_sum_assignment(-shared)[1])[own])
+    agreed = [float(adjusted_rand_score(labels, one)) for one in matched]
     return Path(list(cuts.orders), np.array(matched), agreed, cuts.orders.index(subject.fitted.chosen.order))
-
-
-def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArray:
-    """The same clusters, numbered so that as many rows as possible have the number that they have in ``like``."""
-    shared = np.zeros((n_clusters, n_clusters))
-    np.add.at(shared, (labels, like), 1)
-    return np.asarray(linear_sum_assignment(-shared)[1])[labels]
 
 
 def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArray], IntArray]:

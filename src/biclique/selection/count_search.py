@@ -98,8 +98,9 @@ def select_n_clusters(
     >>> found.n_clusters, found.has_structure
     (3, True)
     """
-    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, CONSTRAINTS)
-    settings = Settings.of({"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}, n_columns=1)
+    parameters = {"random_state": random_state, "n_jobs": n_jobs}
+    check_parameters(parameters, CONSTRAINTS)
+    settings = Settings.of(parameters, n_columns=1)
     rows = read_rows(X)
     source = ArrayRows(rows, check_weights(sample_weight, rows.shape[0]))
     with single_threaded_blas(), Progress.of(verbose) as progress:
@@ -140,8 +141,12 @@ def search_count(
     halves = random_halves(vertices.n, n_halves, random)
     counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
     if not counts:
-        return nothing_to_compare(k_max, vertices, structure_of(vertices, np.random.RandomState(seed), progress))
-    samples, curves, interrupted = (np.arange(vertices.n), *halves), dict[int, Curve](), False
+        k = max(min(2, k_max, vertices.n), 1)
+        what = f"k_max is {k_max}" if k_max < 2 else f"there are only {vertices.n} distinct rows"
+        reason = f"{k} cluster{'s' if k > 1 else ''}: {what}, so there is nothing to compare."
+        structure = structure_of(vertices, np.random.RandomState(seed), progress)
+        return CountResult((), k, None, None, reason, vertices.n, np.arange(vertices.n) % k, structure)
+    samples, curves, interrupted = [np.arange(vertices.n), *halves], dict[int, Curve](), False
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
     try:
         find_curves(curves, vertices, samples, counts, settings.n_jobs, progress)
@@ -156,14 +161,6 @@ def search_count(
         warn_user(f"the search was interrupted, and the best so far is taken: {reason}", SelectionWarning)
     labels = curves[0].labels[k - 2]
     return CountResult(counted, k, second, margin, reason, vertices.n, labels, structure, interrupted=interrupted)
-
-
-def nothing_to_compare(k_max: int, vertices: Vertices, structure: Structure) -> CountResult:
-    """Two clusters if there can be so many, because so few rows tell nothing."""
-    k = max(min(2, k_max, vertices.n), 1)
-    what = f"k_max is {k_max}" if k_max < 2 else f"there are only {vertices.n} distinct rows"
-    reason = f"{k} cluster{'s' if k > 1 else ''}: {what}, so there is nothing to compare."
-    return CountResult((), k, None, None, reason, vertices.n, np.arange(vertices.n) % k, structure)
 
 
 def find_curves(

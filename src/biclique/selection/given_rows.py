@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from biclique._typing import Array, Rows
+from biclique._typing import Rows
 from biclique.exceptions import DataError
 from biclique.fit.settings import KernelSettings
 from biclique.rows.checks import check_given, check_values, one_gap, stand_in, where_no_number
@@ -46,7 +46,10 @@ def read_rows(
     dtypes = [np.float64, np.float32]
     rows: Rows = read_array(X, model, reset=reset, accept_sparse="csr", dtype=dtypes, encoder=encoder)
     if tensor is not None and keep:
-        rows = _as_float(tensor)
+        if tensor.itemsize <= 2:  # the smaller one of float32 and float64 that has all values exactly
+            rows = as_dtype(tensor, np.float32)
+        else:
+            rows = tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
     check_values(rows, getattr(model, "feature_names_in_", None), squared=not kernel.given, gaps=gaps)
     if sparse.issparse(rows):
         rows = _sparse_or_dense(rows, kernel)
@@ -107,10 +110,3 @@ def _sparse_or_dense(X: Rows, kernel: KernelSettings) -> Rows:
     what = f"affinity={kernel.affinity!r} of sparse X as dense rows"
     require_memory(X.dtype.itemsize * X.shape[0] * X.shape[1], what, "use affinity='rbf', 'linear' or 'cosine'.")
     return np.asarray(sparse.csr_array(X).toarray())
-
-
-def _as_float(tensor: Array) -> Array:
-    """A tensor as float32 or float64: itself, or the smaller one that has all of its values exactly."""
-    if tensor.itemsize <= 2:
-        return as_dtype(tensor, np.float32)
-    return tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
