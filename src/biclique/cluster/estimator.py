@@ -26,11 +26,11 @@ from biclique.kernels.named import check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Found, RowSource
 from biclique.rows.array import Check as CheckRows
-from biclique.rows.checks import category_columns, check_clusters_fit, check_weights
+from biclique.rows.checks import category_columns
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask, on_host
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_rows
+from biclique.selection.given_rows import read_rows, read_weighted
 
 STORED = ("dense", "sparse", "neighbors")
 """What ``gram_`` is called if K is stored: then there is an ``affinity_matrix_``."""
@@ -159,10 +159,8 @@ class KernelEstimator(Estimator):
             check = partial(check_rows_for_kernel, settings.kernel.affinity)
             source = self._dask_rows(X, check, sample_weight, gram=settings.gram, reset=True)
         else:
-            rows = read_rows(X, settings.kernel, self, keep=device is not None)
-            weights = check_weights(sample_weight, rows.shape[0])
-            if settings.n_clusters is not None:
-                check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
+            keep, k = device is not None, settings.n_clusters
+            rows, weights = read_weighted(X, sample_weight, settings.kernel, self, n_clusters=k, keep=keep)
             source = ArrayRows(rows, weights, getattr(self, "feature_names_in_", None), device)
         if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the fit
             source.columns = find_columns(settings, source, category_columns(X), progress)

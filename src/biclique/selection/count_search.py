@@ -19,12 +19,11 @@ from biclique.features.neighborhoods import canonical_order
 from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
-from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_count, fixed_seed
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
-from biclique.selection.given_rows import read_rows
+from biclique.selection.given_rows import read_weighted
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.structure import Structure, structure_of
 
@@ -101,8 +100,7 @@ def select_n_clusters(
     parameters = {"random_state": random_state, "n_jobs": n_jobs}
     check_parameters(parameters, CONSTRAINTS)
     settings = Settings.of(parameters, n_columns=1)
-    rows = read_rows(X)
-    source = ArrayRows(rows, check_weights(sample_weight, rows.shape[0]))
+    source = ArrayRows(*read_weighted(X, sample_weight))
     with single_threaded_blas(), Progress.of(verbose) as progress:
         found = search_count(settings, source, progress, k_max, n_rows=n_rows, n_halves=n_halves)
     warn_about_structure(found)

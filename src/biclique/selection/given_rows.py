@@ -9,10 +9,18 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from biclique._typing import Rows
+from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError
 from biclique.fit.settings import KernelSettings
-from biclique.rows.checks import check_given, check_values, one_gap, stand_in, where_no_number
+from biclique.rows.checks import (
+    check_clusters_fit,
+    check_given,
+    check_values,
+    check_weights,
+    one_gap,
+    stand_in,
+    where_no_number,
+)
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
 
@@ -62,6 +70,23 @@ def read_rows(
             "affinity at its default for a table of features."
         )
     return rows
+
+
+def read_weighted(
+    X: Any,
+    sample_weight: Any,
+    kernel: KernelSettings = NEIGHBORHOODS,
+    model: BaseEstimator | None = None,
+    *,
+    n_clusters: int | None = None,
+    keep: bool = False,
+) -> tuple[Rows, FloatArray]:
+    """The rows of a fit and their weights; there must be as many rows that count as clusters."""
+    rows = read_rows(X, kernel, model, keep=keep)
+    weights = check_weights(sample_weight, rows.shape[0])
+    if n_clusters is not None:
+        check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
+    return rows, weights
 
 
 def read_array(

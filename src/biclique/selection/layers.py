@@ -9,11 +9,10 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
 from biclique.rows.array import distinct_rows
-from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_count, check_flag
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_rows
+from biclique.selection.given_rows import read_weighted
 from biclique.selection.one_embedding import OneEmbedding, steady_kmeans
 from biclique.spectral.rounding import weighted_means
 
@@ -49,10 +48,7 @@ def layers(X: Any, numbers: Sequence[int], *, nested: bool = False, sample_weigh
     wanted = [check_count("numbers", one) for one in ([] if isinstance(numbers, (str, bytes)) else numbers)]
     if not wanted:
         raise ParameterError(f"numbers must be whole numbers from 1, at least one, got {numbers!r}.")
-    rows = read_rows(X)
-    weights = check_weights(sample_weight, rows.shape[0])
-    check_clusters_fit(max(wanted), rows.shape[0], int((weights > 0).sum()))
-    vertices = distinct_rows(rows, weights)
+    vertices = distinct_rows(*read_weighted(X, sample_weight, n_clusters=max(wanted)))
     # Warnings about parts of the graph: near ones are one cluster in a coarse layer.
     with single_threaded_blas(), warnings.catch_warnings(action="ignore"):
         embedding = OneEmbedding(vertices.data, vertices.weights, max(wanted))

@@ -16,12 +16,11 @@ from biclique.gram.operator import GramOperator
 from biclique.kernels.named import check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows
-from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
-from biclique.selection.given_rows import read_rows
+from biclique.selection.given_rows import read_weighted
 from biclique.spectral.cut import check_order
 from biclique.spectral.solver import warn_unless_converged
 
@@ -111,14 +110,11 @@ def order_path(
         raise ParameterError(
             "order_path compares the orders of a kernel, and affinity='neighborhoods' has order 2: use affinity='rbf'."
         )
-    rows = read_rows(X, settings.kernel)
-    check_rows_for_kernel(settings.kernel.affinity, rows)
-    weights = check_weights(sample_weight, rows.shape[0])
-    check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
+    source = ArrayRows(*read_weighted(X, sample_weight, settings.kernel, n_clusters=n_clusters))
+    check_rows_for_kernel(settings.kernel.affinity, source.held)
     if settings.eigen_tol == "auto" and not settings.kernel.neighbors:
         settings = replace(settings, eigen_tol=QUICK_TOLERANCE)
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
-        source = ArrayRows(rows, weights)
         vertices = find_vertices(settings, source)
         unlabelled = int((vertices.index < 0).sum())
         if unlabelled:

@@ -21,11 +21,10 @@ from biclique._typing import FloatArray, RandomState
 from biclique.fit.settings import CONSTRAINTS, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, distinct_rows, drawn
-from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_rows
+from biclique.selection.given_rows import read_weighted
 from biclique.selection.one_embedding import OneEmbedding
 
 LEAST_ROWS = 50
@@ -101,8 +100,7 @@ def find_structure(X: Any, *, sample_weight: Any = None, random_state: RandomSta
     True
     """
     check_parameters({"random_state": random_state}, CONSTRAINTS)
-    rows = read_rows(X)
-    weights = check_weights(sample_weight, rows.shape[0])
+    rows, weights = read_weighted(X, sample_weight)
     random = check_random(random_state)
     some = drawn(weights, MODE_ROWS, random)
     with single_threaded_blas(), Progress(False) as progress:
