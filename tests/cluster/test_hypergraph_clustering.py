@@ -43,23 +43,31 @@ def table_hypergraph(X, bins=5):
     return Hypergraph.from_dict(edges, vertices=len(X))
 
 
+def fit(hypergraph, k=3, **parameters):
+    return HypergraphSpectralClustering(k, random_state=0, **parameters).fit(hypergraph)
+
+
+def check_definition(model, A, order, k, tolerance):
+    """The eigenpairs are those of Algorithm 1 on the matrix of the expansion."""
+    values, vectors = oracles.algorithm_1(A, order)
+    np.testing.assert_allclose((2 / order) ** 2 * model.eigenvalues_, values[1:k], atol=tolerance / 100)
+    found = oracles.projector(model.embedding_[model.labels_ >= 0])
+    np.testing.assert_allclose(found, oracles.projector(vectors[:, :k]), atol=tolerance)
+
+
 @pytest.mark.parametrize("expansion", ["star", "clique", "normalized_clique", "contraction"])
 @pytest.mark.parametrize("order", [2, 3.5, 8])
 def test_embedding_is_algorithm_1_of_the_expansion(expansion, order):
     hypergraph, _ = planted()
     A = ExpansionGram(hypergraph, expansion).matrix().toarray()
-    values, vectors = oracles.algorithm_1(A, order)
-    model = HypergraphSpectralClustering(3, expansion=expansion, order=order, random_state=0).fit(hypergraph)
-    np.testing.assert_allclose((2 / order) ** 2 * model.eigenvalues_, values[1:3], atol=1e-10)
-    np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(vectors[:, :3]), atol=1e-8)
+    check_definition(fit(hypergraph, expansion=expansion, order=order), A, order, 3, 1e-8)
 
 
 @pytest.mark.parametrize("assign_labels", ["kmeans", "cluster_qr", "discretize", "kernel_kmeans"])
 @pytest.mark.parametrize("expansion", ["star", "clique", "smaller_side"])
 def test_planted_groups_are_found(assign_labels, expansion):
     hypergraph, groups = planted()
-    model = HypergraphSpectralClustering(3, expansion=expansion, assign_labels=assign_labels, random_state=0)
-    model.fit(hypergraph)
+    model = fit(hypergraph, expansion=expansion, assign_labels=assign_labels)
     assert adjusted_rand_score(groups, model.labels_) > 0.95
     by_function = SPLITTINGS.get(expansion, expansion)
     assert model.cut_ == pytest.approx(k_way_normalized_cut(hypergraph, model.labels_, by_function))
@@ -69,7 +77,7 @@ def test_planted_groups_are_found(assign_labels, expansion):
 
 def test_kernel_kmeans_never_raises_the_cut():
     hypergraph, _ = planted(inside=0.5, seed=3)
-    model = HypergraphSpectralClustering(3, assign_labels="kernel_kmeans", random_state=0).fit(hypergraph)
+    model = fit(hypergraph, assign_labels="kernel_kmeans")
     assert (np.diff(model.cut_history_) <= 1e-12).all()
     assert model.cut_ == pytest.approx(model.cut_history_[-1])
     assert not hasattr(model.set_params(assign_labels="kmeans").fit(hypergraph), "cut_history_")
@@ -77,13 +85,9 @@ def test_kernel_kmeans_never_raises_the_cut():
 
 def test_large_enough_to_iterate():
     hypergraph, groups = planted(n=900, n_edges=4000)
-    A = ExpansionGram(hypergraph, "star").matrix().toarray()
-    values, vectors = oracles.algorithm_1(A, 2)
-    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
-    np.testing.assert_allclose(model.eigenvalues_, values[1:3], atol=1e-9)
-    np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(vectors[:, :3]), atol=1e-6)
+    model, again = fit(hypergraph), fit(hypergraph, n_jobs=1)
+    check_definition(model, ExpansionGram(hypergraph, "star").matrix().toarray(), 2, 3, 1e-7)
     assert adjusted_rand_score(groups, model.labels_) > 0.95
-    again = HypergraphSpectralClustering(3, random_state=0, n_jobs=1).fit(hypergraph)
     assert (again.embedding_ == model.embedding_).all()
     assert (again.labels_ == model.labels_).all()
 
@@ -92,25 +96,24 @@ def test_large_enough_to_iterate():
 def test_every_input_gives_the_same():
     hypergraph, _ = planted()
     hypergraph = hypergraph.with_weights(np.ones(hypergraph.n_edges))
-    expected = HypergraphSpectralClustering(3, random_state=0).fit_predict(hypergraph)
+    expected = fit(hypergraph).labels_
     H = hypergraph.incidence.toarray()
     H.flags.writeable = False
     inputs = [H, H.astype(int), sparse.csr_matrix(H), sparse.coo_array(H), pd.DataFrame(H), pl.DataFrame(H)]
     for X in inputs:
         assert (HypergraphSpectralClustering(3, random_state=0).fit_predict(X) == expected).all()
     xgi = pytest.importorskip("xgi", reason="XGI is not installed")
-    assert (HypergraphSpectralClustering(3, random_state=0).fit_predict(to_xgi(hypergraph)) == expected).all()
+    assert (fit(to_xgi(hypergraph)).labels_ == expected).all()
     assert isinstance(to_xgi(hypergraph), xgi.Hypergraph)
     pytest.importorskip("hypergraphx", reason="hypergraphx is not installed")
     other = to_hypergraphx(hypergraph, merge_equal_edges=True)
-    labels = HypergraphSpectralClustering(3, random_state=0).fit(other).labels_
-    assert adjusted_rand_score(labels, expected) > 0.9  # equal edges are merged, so weights differ a little
+    assert adjusted_rand_score(fit(other).labels_, expected) > 0.9  # equal edges are merged: weights differ a little
 
 
 def test_frames_give_their_names():
     frame = pd.DataFrame([[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0]], index=list("abcd"), columns=["x", "y", "z"])
     with pytest.warns(DisconnectedWarning):
-        model = HypergraphSpectralClustering(2, random_state=0).fit(frame)
+        model = fit(frame, 2)
     assert sorted(sorted(c) for c in model.clusters()) == [["a", "b"], ["c", "d"]]
 
 
@@ -123,7 +126,7 @@ def test_connected_parts_are_grouped_whole_at_order_2():
             DisconnectedWarning, match=r"4 connected components \(5, 3, 3, 2 of 14 .*: they are grouped whole"
         ),
     ):
-        model = HypergraphSpectralClustering(2, random_state=0).fit(hypergraph)
+        model = fit(hypergraph, 2)
     assert model.labels_[13] == -1
     assert model.part_sizes_.tolist() == [5, 3, 3, 2]
     assert model.cut_ == pytest.approx(0, abs=1e-12)
@@ -142,7 +145,7 @@ def test_fewer_parts_than_clusters(n):
     edges = [*half.edges(), *([n + v for v in e] for e in np.random.default_rng(0).integers(0, n, (5 * n, 3)))]
     hypergraph = Hypergraph.from_edges(edges, vertices=2 * n)
     with pytest.warns(DisconnectedWarning, match="2 connected components"):
-        model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+        model = fit(hypergraph)
     truth = np.concatenate([np.arange(n) % 2, np.full(n, 2)])
     assert adjusted_rand_score(truth, model.labels_) > 0.95
     assert model.eigenvalues_[0] == pytest.approx(1, abs=1e-10)
@@ -155,7 +158,7 @@ def test_at_least_as_many_parts_as_clusters_are_not_cut_however_small(k, sizes, 
     small = [[200, 201, 202], [201, 202, 203]] if len(sizes) == 2 else [[200, 201], [202, 203]]
     hypergraph = Hypergraph.from_edges([*big.edges(), *small], vertices=204)
     with pytest.warns(DisconnectedWarning, match="they are grouped whole, so that nothing is cut"):
-        model = HypergraphSpectralClustering(k, random_state=0, **options).fit(hypergraph)
+        model = fit(hypergraph, k, **options)
     assert sorted(np.bincount(model.labels_).tolist(), reverse=True) == sizes
     assert model.cut_ == pytest.approx(0, abs=1e-12)
     assert k_way_normalized_cut(hypergraph, model.labels_, options.get("expansion", "star")) == 0
@@ -167,17 +170,17 @@ def test_an_order_above_2_leaves_small_parts_alone():
     edges = [*big.edges(), [100, 101], [102, 103]]
     hypergraph = Hypergraph.from_edges(edges, vertices=104)
     with pytest.warns(DisconnectedWarning):
-        model = HypergraphSpectralClustering(2, order=4, random_state=0).fit(hypergraph)
+        model = fit(hypergraph, 2, order=4)
     assert adjusted_rand_score(groups, model.labels_[:100]) > 0.9
 
 
 def test_isolated_vertices_and_edges_of_one_vertex():
     hypergraph, _ = planted(n=30, n_edges=150)
     with_alone = Hypergraph.from_edges([*hypergraph.edges(), [30], []], [*hypergraph.weights, 5.0, 1.0], vertices=32)
-    plain = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    plain = fit(hypergraph)
     for expansion in ("star", "clique"):
         with pytest.warns(DisconnectedWarning, match="2 of 32 vertices share no edge"):
-            model = HypergraphSpectralClustering(3, expansion=expansion, random_state=0).fit(with_alone)
+            model = fit(with_alone, expansion=expansion)
         assert model.labels_[30:].tolist() == [-1, -1]
         assert (model.embedding_[30:] == 0).all()
         assert adjusted_rand_score(model.labels_[:30], plain.labels_) == 1
@@ -185,14 +188,13 @@ def test_isolated_vertices_and_edges_of_one_vertex():
 
 def test_predict_new_vertices_by_the_edges_they_join():
     hypergraph, _ = planted()
-    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    model = fit(hypergraph)
     assert (model.predict(hypergraph.incidence) == model.labels_).all()
     new = np.zeros((2, hypergraph.n_edges))
     joined = hypergraph.incidence[[0]].toarray()[0] > 0
     new[0, joined] = 1
     assert model.predict(new).tolist() == [model.labels_[0], -1]
-    kernel = HypergraphSpectralClustering(3, random_state=0, assign_labels="kernel_kmeans").fit(hypergraph)
-    assert kernel.predict(new)[1] == -1
+    assert fit(hypergraph, assign_labels="kernel_kmeans").predict(new)[1] == -1
     with pytest.raises(ValueError, match="features"):
         model.predict(np.ones((1, 3)))
     with pytest.raises(DataError, match=r"hypergraph\.incidence"):
@@ -202,30 +204,23 @@ def test_predict_new_vertices_by_the_edges_they_join():
     assert (model.predict(hypergraph.incidence) == labels).all()
 
 
-def test_weights_have_no_unit():
+def test_the_unit_of_weights_and_the_order_of_vertices_and_edges_do_not_matter():
     hypergraph, _ = planted()
-    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    model = fit(hypergraph)
     for scale in (1e-200, 1e200):
-        other = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph.with_weights(hypergraph.weights * scale))
+        other = fit(hypergraph.with_weights(hypergraph.weights * scale))
         np.testing.assert_allclose(other.eigenvalues_, model.eigenvalues_, rtol=1e-10)
         assert (other.labels_ == model.labels_).all()
-
-
-def test_permuted_vertices_and_edges():
-    hypergraph, _ = planted()
     random = np.random.default_rng(0)
     v, e = random.permutation(90), random.permutation(400)
     shuffled = Hypergraph.from_incidence(hypergraph.incidence[v][:, e], hypergraph.weights[e])
-    one = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph).labels_
-    two = HypergraphSpectralClustering(3, random_state=0).fit(shuffled).labels_
-    assert adjusted_rand_score(one[v], two) == 1
+    assert adjusted_rand_score(model.labels_[v], fit(shuffled).labels_) == 1
 
 
 def test_wine_as_a_hypergraph():
     """A real table: 178 wines, 13 columns cut into fifths, 65 edges of about 36 wines."""
     X, y = load_wine(return_X_y=True)
-    model = HypergraphSpectralClustering(3, random_state=0).fit(table_hypergraph(X))
-    assert clustering_error(y, model.labels_) < 0.08
+    assert clustering_error(y, fit(table_hypergraph(X)).labels_) < 0.08
 
 
 def test_embedding_agrees_with_xgi():
@@ -235,7 +230,7 @@ def test_embedding_agrees_with_xgi():
     network = xgi.subhypergraph(network, nodes=largest).copy()
     L, index = xgi.normalized_hypergraph_laplacian(network, sparse=False, index=True)
     values, vectors = np.linalg.eigh(L)
-    model = HypergraphSpectralClustering(2, random_state=0).fit(network)
+    model = fit(network, 2)
     assert [index[i] for i in range(len(index))] == model.vertex_names_.tolist()
     assert values[2] - values[1] > 1e-3
     np.testing.assert_allclose(1 - model.eigenvalues_, values[1:2], atol=1e-10)
@@ -254,14 +249,11 @@ def test_les_miserables_from_hypernetx():
     chapters = scenes.groupby(["Volume", "Book", "Chapter"])["Characters"].agg(lambda c: sorted(set(c)))
     network = hnx.Hypergraph({"-".join(map(str, key)): members for key, members in chapters.items()})
     with pytest.warns(DisconnectedWarning):
-        model = HypergraphSpectralClustering(5, order=4, random_state=0).fit(network)
+        model = fit(network, 5, order=4)
     matrix, names, _ = network.incidence_matrix(index=True)
     kept = model.labels_ >= 0
     H = matrix.toarray()[[list(names).index(name) for name in model.vertex_names_[kept]]].astype(float)
-    values, vectors = oracles.algorithm_1((H / np.maximum(H.sum(axis=0), 1)) @ H.T, 4)
-    np.testing.assert_allclose(0.25 * model.eigenvalues_, values[1:5], atol=1e-9)
-    found = oracles.projector(model.embedding_[kept])
-    np.testing.assert_allclose(found, oracles.projector(vectors[:, :5]), atol=1e-7)
+    check_definition(model, (H / np.maximum(H.sum(axis=0), 1)) @ H.T, 4, 5, 1e-7)
     assert len(np.unique(model.labels_[kept])) == 5
 
 
@@ -286,11 +278,12 @@ def test_unusable_input(X, message):
 
 def test_equal_rows_are_not_split_by_rounding():
     edges = [[0, 1, 2], [1, 2, 3, 4], [0, 4, 3], [5, 6, 7], [7, 8, 9], [5, 8, 9, 6], [0, 1], [5, 6, 9]]
-    model = HypergraphSpectralClustering(3, n_components=2, random_state=0)
     with pytest.warns((FewerClustersWarning, DisconnectedWarning)) as caught:
-        model.fit(Hypergraph.from_edges(edges))
+        model = fit(Hypergraph.from_edges(edges), n_components=2)
     assert any(issubclass(w.category, FewerClustersWarning) for w in caught)
     assert len(np.unique(model.labels_)) == 2
+    with pytest.warns(FewerClustersWarning, match="1 clusters returned, 3 asked for"):
+        fit(Hypergraph.from_edges([[0, 1, 2, 3, 4, 5]]))
 
 
 def test_vectors_that_do_not_fit_the_free_memory_are_refused(monkeypatch):
@@ -299,18 +292,12 @@ def test_vectors_that_do_not_fit_the_free_memory_are_refused(monkeypatch):
         HypergraphSpectralClustering(3).fit(planted(n=900, n_edges=3000)[0])
 
 
-def test_fewer_clusters_are_warned_about():
-    hypergraph = Hypergraph.from_edges([[0, 1, 2, 3, 4, 5]])
-    with pytest.warns(FewerClustersWarning, match="1 clusters returned, 3 asked for"):
-        HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
-
-
 def test_a_long_ring_is_cut_into_arcs():
     n = 6000
     hypergraph = Hypergraph.from_edges([[i, (i + 1) % n, (i + 2) % n] for i in range(n)], vertices=n)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # passes alone do not converge, multigrid does
-        labels = HypergraphSpectralClustering(4, random_state=0).fit(hypergraph).labels_
+        labels = fit(hypergraph, 4).labels_
     assert np.bincount(labels).tolist() == [n // 4] * 4
     assert int((labels != np.roll(labels, 1)).sum()) == 4
 
@@ -321,8 +308,7 @@ def test_rings_whose_expansion_does_not_fit_are_warned_about(monkeypatch):
     free = iter([2**40])  # the vectors fit
     monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: next(free, 1000))
     monkeypatch.setattr("biclique.fit.hypergraphs.MOST_PASSES", 60)
-    model = HypergraphSpectralClustering(n_clusters=4, random_state=0)
     with pytest.warns(SolverWarning) as caught:
-        model.fit(ring)
+        fit(ring, 4)
     assert "passes were not enough" in str(caught[0].message)
     assert "does not fit: the star matrix of edges of up to 5 vertices needs" in str(caught[0].message)

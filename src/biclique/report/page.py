@@ -80,9 +80,9 @@ def largest(data: ReportData) -> list[int]:
     return sorted(np.argsort(-data.facts.sizes, kind="stable")[:MOST_CLUSTERS].tolist())
 
 
-def labelled(cluster: int) -> Markup:
+def labelled(cluster: int, word: str = "") -> Markup:
     """The mark and the number of a cluster, and a place for the name that a reader gives it."""
-    return joined([mark(cluster), f" {cluster}", element("bdi", data_name=str(cluster))])
+    return joined([mark(cluster), f"{word} {cluster}", element("bdi", data_name=str(cluster))])
 
 
 def _list(items: Iterable[object], class_: str) -> Markup:
@@ -118,9 +118,8 @@ def _about(data: ReportData) -> str:
 
 def _cluster_table(data: ReportData) -> Markup:
     head = ("Cluster", "Name", "Rows", "Share", "Sure", "Fit nowhere well", "Found again")
-    facts = data.facts
-    lost = np.bincount(facts.labels, facts.nowhere, len(data.facts.sizes))
-    rows = []
+    facts, rows = data.facts, []
+    lost = np.bincount(facts.labels, facts.nowhere, len(facts.sizes))
     for j in largest(data):
         share = facts.sizes[j] / facts.n_rows
         naming = {"maxlength": "40", "data_cluster": str(j), "aria_label": f"Name of cluster {j}"}
@@ -180,7 +179,7 @@ def _card(cluster: int, data: ReportData) -> Markup:
     names = [part for name in data.typical[cluster] for part in (", ", name_of(name, NAMED))][1:]
     return element(
         "article",
-        element("h3", mark(cluster), f" Cluster {cluster}", element("bdi", data_name=str(cluster))),
+        element("h3", labelled(cluster, " Cluster")),
         _faded(f"{size:,} rows, {percent(size / data.facts.n_rows)}"),
         body,
         _faded("Typical: ", *names) if names else "",
@@ -213,8 +212,9 @@ def _hard_pairs(data: ReportData) -> Markup:
         joined([labelled(a), " and ", labelled(b), f": about {percent(share)} of their rows may belong to the other"])
         for a, b, share in data.facts.hard_pairs()[:10]
     ]
-    none = element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
-    return _list(pairs, "pairs") if pairs else none
+    if not pairs:
+        return element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
+    return _list(pairs, "pairs")
 
 
 def _doubtful(data: ReportData) -> str:
