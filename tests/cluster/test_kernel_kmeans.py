@@ -7,14 +7,21 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering
 from biclique.exceptions import DataError, FewerClustersWarning, RankWarning, SolverWarning
 from biclique.multiway import k_way_normalized_cut, symmetric_gram, weighted_kernel_kmeans_objective
 from tests import oracles
 from tests.oracles import algorithm_1, projector
 
 RBF = {"affinity": "rbf", "random_state": 0}
+ASSIGN = ("kmeans", "kernel_kmeans")
+
+
+def check_never_rising(model):
+    """The history of the objective, whose last value is that of the labels."""
+    assert np.isfinite(model.cut_history_).all()
+    assert (np.diff(model.cut_history_) <= 0).all()
+    assert model.cut_ == model.cut_history_[-1]
 
 
 @pytest.mark.parametrize("init", ["spectral", "random", "k-means++"])
@@ -23,8 +30,7 @@ def test_the_cut_is_reported_and_never_rises(init, gram, iris):
     X, _ = iris
     ask = {**RBF, "order": 4, "gamma": 1.0, "gram": gram, "precision": "float64"}
     model = BicliqueKernelKMeans(3, init=init, **ask).fit(X)
-    assert (np.diff(model.cut_history_) <= 0).all()
-    assert model.cut_ == model.cut_history_[-1]
+    check_never_rising(model)
     assert model.cut_ == pytest.approx(k_way_normalized_cut(rbf_kernel(X, gamma=1.0), model.labels_, 4))
     assert model.shift_ == 0
     assert np.array_equal(model.predict(X), model.labels_)
@@ -34,12 +40,10 @@ def test_the_cut_is_reported_and_never_rises(init, gram, iris):
 @pytest.mark.parametrize("order", [2, 4, 20, 1e4])
 def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
     X = scale(load_breast_cancer().data)
+    K = rbf_kernel(X, gamma=0.03)
     for seed in range(3):
-        parameters = {"affinity": "rbf", "order": order, "random_state": seed, "n_init": 1, "gamma": 0.03}
-        parameters["row_normalize"] = True
-        plain = BicliqueSpectralClustering(4, **parameters).fit(X)
-        lowered = BicliqueSpectralClustering(4, assign_labels="kernel_kmeans", **parameters).fit(X)
-        K = rbf_kernel(X, gamma=0.03)
+        ask = {"affinity": "rbf", "order": order, "random_state": seed, "n_init": 1, "gamma": 0.03, "row_normalize": True}
+        plain, lowered = (BicliqueSpectralClustering(4, assign_labels=a, **ask).fit(X) for a in ASSIGN)
         before, after = (k_way_normalized_cut(K, m.labels_, order) for m in (plain, lowered))
         assert lowered.cut_history_[0] == pytest.approx(before)
         assert lowered.cut_history_[-1] == pytest.approx(after)
@@ -78,8 +82,7 @@ def test_weights_of_the_paper_and_of_the_user(iris):
     own = np.arange(1.0, 151.0)
     user = BicliqueKernelKMeans(3, gamma=1.0, weights=own, **RBF).fit(X)
     assert user.cut_ == pytest.approx(weighted_kernel_kmeans_objective(K, user.labels_, own))
-    again = BicliqueKernelKMeans(3, gamma=1.0, weights=own, order=50, init="random", **RBF).fit(X)
-    assert (np.diff(again.cut_history_) <= 0).all()
+    check_never_rising(BicliqueKernelKMeans(3, gamma=1.0, weights=own, order=50, init="random", **RBF).fit(X))
 
 
 @pytest.mark.parametrize("m", [2, 4, 6])
@@ -90,16 +93,14 @@ def test_with_the_papers_weights_the_objective_is_j_prime(m):
     Km = oracles.contracted(oracles.gram_tensor(rbf_kernel(X, gamma=0.7), m))
     w = 1 / Km.sum(axis=1)
     model = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", **RBF).fit(X)
+    check_never_rising(model)
     expected = sum(w[i] * Km[i, i] for i in range(n))
     for j in range(2):
         inside = np.flatnonzero(model.labels_ == j)
         expected -= sum(w[i] * w[b] * Km[i, b] for i in inside for b in inside) / w[inside].sum()
     assert model.cut_ == pytest.approx(expected, rel=1e-12)
-    assert model.cut_history_[-1] == model.cut_
     # Repeated rows are rows: the same number comes from weights.
-    twice = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", **RBF)
-    twice.fit(X, sample_weight=np.full(n, 2.0))
-    assert twice.cut_ == pytest.approx(expected, rel=1e-12)
+    assert model.fit(X, sample_weight=np.full(n, 2.0)).cut_ == pytest.approx(expected, rel=1e-12)
 
 
 def test_with_the_papers_weights_order_infinity_reports_the_scaled_limit(iris):
@@ -191,8 +192,7 @@ def test_rows_of_no_weight_have_a_place_but_no_say():
     weights = np.ones(60)
     weights[:20] = 0
     model = BicliqueKernelKMeans(3, weights=weights, gamma=0.3, **RBF).fit(X)
-    assert np.isfinite(model.cut_history_).all()
-    assert (np.diff(model.cut_history_) <= 0).all()
+    check_never_rising(model)
     assert (model.predict(X + 1e-9) == model.labels_).mean() > 0.9
 
 
@@ -201,7 +201,7 @@ def test_rows_of_no_weight_have_a_place_but_no_say():
 def test_where_kmeans_finds_fewer_groups_so_does_the_lowered_cut(order):
     K = np.kron(np.eye(2), np.ones((10, 10))) + 0.1
     ask = {"n_clusters": 5, "order": order, "affinity": "precomputed", "random_state": 0}
-    plain, lowered = (BicliqueSpectralClustering(assign_labels=a, **ask).fit(K) for a in ("kmeans", "kernel_kmeans"))
+    plain, lowered = (BicliqueSpectralClustering(assign_labels=a, **ask).fit(K) for a in ASSIGN)
     before, after = (k_way_normalized_cut(K, model.labels_, order) for model in (plain, lowered))
     assert after <= before + 1e-12
     assert lowered.cut_history_[0] == pytest.approx(before)
