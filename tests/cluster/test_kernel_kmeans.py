@@ -42,7 +42,14 @@ def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
     X = scale(load_breast_cancer().data)
     K = rbf_kernel(X, gamma=0.03)
     for seed in range(3):
-        ask = {"affinity": "rbf", "order": order, "random_state": seed, "n_init": 1, "gamma": 0.03, "row_normalize": True}
+        ask = {
+            "affinity": "rbf",
+            "order": order,
+            "random_state": seed,
+            "n_init": 1,
+            "gamma": 0.03,
+            "row_normalize": True,
+        }
         plain, lowered = (BicliqueSpectralClustering(4, assign_labels=a, **ask).fit(X) for a in ASSIGN)
         before, after = (k_way_normalized_cut(K, m.labels_, order) for m in (plain, lowered))
         assert lowered.cut_history_[0] == pytest.approx(before)

@@ -145,7 +145,7 @@ def test_the_thirty_columns_that_separate_most_are_shown():
     model = BicliqueSpectralClustering(2, random_state=0).fit(X)
     shown_columns = gather(model._subject(), X, n_splits=0, progress=Progress()).columns
     assert len(shown_columns) == 30
-    assert all(int(column.name[1:]) < 40 for column in shown_columns)
+    assert all(int(column.coded.name[1:]) < 40 for column in shown_columns)
 
 
 def largest_page(n, n_columns, k, name, end_of_id):
@@ -175,8 +175,7 @@ def largest_page(n, n_columns, k, name, end_of_id):
         views=[View(name, (name, name), random.normal(size=(len(drawn), 2))) for _ in range(2)],
         columns=[
             Shown(
-                name,
-                Coded(column, levels if means is None else values, True),
+                Coded(name, column, levels if means is None else values, True),
                 means,
                 random.random((k + 1, BARS if j < 15 else 255)),
             )

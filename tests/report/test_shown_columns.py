@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, association
+from biclique.report.shown_columns import MISSING, Coded, Columns, Sums, association
 from tests.optional import Optional
 from tests.oracles import share_difference, standardised_difference
 
@@ -84,12 +84,12 @@ def test_a_cluster_without_values_has_no_effect():
 def test_levels_are_columns_of_zeros_and_ones():
     texts = np.array(["b", "a", None, "b", "a", "b"], dtype=object)
     labels = np.array([0, 0, 0, 1, 1, 1])
-    one = Category.of("kind", texts)
-    assert one.levels == ["a", "b"]
-    assert one.codes.tolist() == [1, 0, -1, 1, 0, 1]
+    one = Coded.of_texts("kind", texts)
+    assert one.values == ["a", "b"]
+    assert one.codes.tolist() == [1, 0, MISSING, 1, 0, 1]
     sums = Sums.of_levels(one, labels, 2)
     assert sums.means.tolist() == [[0.5, 0.5], [pytest.approx(1 / 3), pytest.approx(2 / 3)]]
-    there = one.codes >= 0
+    there = one.codes != MISSING
     gap = share_difference(one.codes[there] == 1, labels[there], 2)
     np.testing.assert_allclose((sums.means - sums.other_means)[:, 1], gap)
 
@@ -102,21 +102,21 @@ def test_cramers_v_is_one_if_levels_are_clusters_and_zero_if_they_say_nothing():
 
 def test_many_levels_are_cut_to_one_byte():
     texts = np.array([f"level {j}" for j in range(400)] + ["often"] * 5, dtype=object)
-    one = Category.of("many", texts)
-    assert len(one.levels) == MISSING
-    assert one.levels[-1] == f"one of {401 - MISSING + 1} others"
-    assert "often" in one.levels
+    one = Coded.of_texts("many", texts)
+    assert len(one.values) == MISSING
+    assert one.values[-1] == f"one of {401 - MISSING + 1} others"
+    assert "often" in one.values
     assert one.codes.max() == MISSING - 1
-    assert Coded.of_category(one).codes.dtype == np.uint8
+    assert one.codes.dtype == np.uint8
 
 
 def test_few_values_are_kept_and_many_are_grouped():
-    few = Coded.of_numbers(np.array([3.0, 1.0, np.nan, 3.0]))
+    few = Coded.of_numbers("few", np.array([3.0, 1.0, np.nan, 3.0]))
     assert few.exact
     assert few.values == [1.0, 3.0]
     assert few.codes.tolist() == [1, 0, MISSING, 1]
     x = np.random.default_rng(0).lognormal(size=5000)
-    many = Coded.of_numbers(x)
+    many = Coded.of_numbers("many", x)
     assert not many.exact
     assert len(many.values) <= MISSING
     back = np.array(many.values)[many.codes]
@@ -131,6 +131,6 @@ def test_columns_of_frames_and_arrays():
     assert found.numbers[0].tolist() == [1, 1, pytest.approx(2024.4973, abs=1e-3)]
     assert np.isnan(found.numbers[1, 2])
     assert [one.name for one in found.categories] == ["t"]
-    assert found.categories[0].codes.tolist() == [0, -1]
+    assert found.categories[0].codes.tolist() == [0, MISSING]
     assert Columns.of(np.eye(2)).names == ["x0", "x1"]
     assert Columns.of(np.array([["a", 1.0], ["b", 2.0]], dtype=object)).names == ["x1"]

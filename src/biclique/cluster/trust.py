@@ -242,7 +242,7 @@ class HowSure(ClustererBase):
         for one in columns.categories:
             shares = Sums.of_levels(one, labels, k)
             gaps = (shares.means - shares.other_means).T
-            out |= {f"{one.name}={level}": gap for level, gap in zip(one.levels, gaps, strict=True)}
+            out |= {f"{one.name}={level}": gap for level, gap in zip(one.values, gaps, strict=True)}
         if find_spec("pandas") is None:
             return out
         pandas = import_module("pandas")

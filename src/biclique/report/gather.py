@@ -57,7 +57,6 @@ class Difference:
 class Shown:
     """A column that the map and the table of means can show."""
 
-    name: str
     coded: Coded  # of the rows that are drawn
     means: FloatArray | None  # of every cluster and of all rows, (k + 1,); None for a category
     shares: FloatArray  # of the rows of every cluster, and of all rows, in every bar or level, (k + 1, bars)
@@ -239,7 +238,7 @@ def _differences(
     """For every cluster the columns in which it differs most from the rest; of a category its most telling level."""
     out: list[list[Difference]] = [[] for _ in range(k)]
     named: list[list[tuple[str, str | None]]] = [[(name, None) for name in columns.names]]
-    named += [[(one.name, level) for level in one.levels] for one in columns.categories]
+    named += [[(one.name, str(level)) for level in one.values] for one in columns.categories]
     for found, names in zip([sums, *levels], named, strict=True):
         sizes, most = (np.abs(sums.effects), DIFFERENCES) if found is sums else (found.effects, 1)
         numbers = np.stack([found.effects, found.means, found.other_means])  # (3, k, p)
@@ -260,13 +259,12 @@ def _shown(sums: Sums, levels: list[Sums], drawn: Columns, labels: IntArray, k: 
     out = []
     for _, kind, j in sorted(ranked)[:COLOURED]:
         if kind:
-            category = drawn.categories[j]
-            out.append(Shown(category.name, Coded.of_category(category), None, _shares(levels[j].moments[1])))
+            out.append(Shown(drawn.categories[j], None, _shares(levels[j].moments[1])))
         else:
             column = drawn.numbers[:, [j]]
             values = np.asarray(column.toarray() if sparse.issparse(column) else column, dtype=float)[:, 0]
             bars = _shares(_bars(values, labels, k))
-            out.append(Shown(drawn.names[j], Coded.of_numbers(values), means[:, j], bars))
+            out.append(Shown(Coded.of_numbers(drawn.names[j], values), means[:, j], bars))
     return out
 
 

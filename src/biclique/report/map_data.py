@@ -55,7 +55,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
         "views": [_view(view) for view in data.views],
         "columns": [
             {
-                "name": shown(one.name, NAMED),
+                "name": shown(one.coded.name, NAMED),
                 "codes": _packed(one.coded.codes),
                 "values": one.coded.values if one.means is not None else list(islice(levels, len(one.coded.values))),
                 "exact": one.coded.exact,

@@ -149,7 +149,7 @@ def _means(data: ReportData) -> Markup:
     rows = []
     for one in columns:
         cells = [element("span", name, class_="label") + _cell(one, j, j == k) for j, name in names.items()]
-        rows.append([name_of(one.name, NAMED), *map(Markup, cells)])
+        rows.append([name_of(one.coded.name, NAMED), *map(Markup, cells)])
     which = "" if len(columns) == data.n_columns else f" of the {len(columns)} columns that separate the clusters most"
     words = (
         f"Means{which}, and how the values are distributed: all pictures of a row have one scale. Of a category: the "
@@ -164,7 +164,7 @@ def _cell(one: Shown, place: int, all_rows: bool) -> Markup:
     """The mean and the distribution of one column in one cluster, or in all rows."""
     shares, cluster = one.shares[place], None if all_rows else place
     if one.means is not None:
-        return joined([value_text(one.name, float(one.means[place])), distribution(shares, cluster)])
+        return joined([value_text(one.coded.name, float(one.means[place])), distribution(shares, cluster)])
     if not shares.any():
         return Markup("missing")
     often = np.sort(np.argsort(-one.shares[-1], kind="stable")[:MOST_LEVELS])

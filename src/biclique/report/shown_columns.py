@@ -28,26 +28,45 @@ YEAR = " (year)"
 
 
 @dataclass(frozen=True)
-class Category:
-    """A column of text: a level for every row, −1 for a missing one."""
+class Coded:
+    """A column in one byte a row: code → value."""
 
     name: str
-    codes: IntArray  # (n,)
-    levels: list[str]
+    codes: NDArray[np.uint8]  # (n,)
+    values: list[float] | list[str]  # ascending, or the levels of a category
+    exact: bool  # whether every value is exact, and not the median of its group
 
     @classmethod
-    def of(cls, name: str, values: NDArray[Any]) -> Self:
+    def of_numbers(cls, name: str, column: FloatArray) -> Self:
+        """The values themselves if they are 255 at most; else 255 groups of equal size, each by its median."""
+        there = np.isfinite(column)
+        known = column[there]
+        values, group = np.unique(known, return_inverse=True)
+        exact = len(values) <= MISSING
+        if not exact:
+            edges = np.unique(np.quantile(known, np.linspace(0, 1, MISSING + 1)[1:-1]))
+            group = np.unique(np.searchsorted(edges, known, side="right"), return_inverse=True)[1]
+            values = np.array([np.median(known[rows]) for rows in members_of(group)])
+        return cls(name, _in_one_byte(there, group), [float(f"{value:.5g}") for value in values], exact)
+
+    @classmethod
+    def of_texts(cls, name: str, texts: NDArray[Any]) -> Self:
         """Of texts, None for gaps. At most 255 levels, the most frequent ones; the others are one."""
-        there = np.array([value is not None for value in values], dtype=bool)
-        levels, place, sizes = np.unique(values[there], return_inverse=True, return_counts=True)
+        there = np.array([text is not None for text in texts], dtype=bool)
+        levels, place, sizes = np.unique(texts[there], return_inverse=True, return_counts=True)
         most = MISSING if len(levels) <= MISSING else MISSING - 1
         kept = np.sort(np.argsort(-sizes, kind="stable")[:most])
         new = np.full(len(levels), most)
         new[kept] = np.arange(len(kept))
-        codes = np.full(len(values), -1)
-        codes[there] = new[place]
         others = [f"one of {len(levels) - most} others"] if len(levels) > most else []
-        return cls(name, codes, levels[kept].tolist() + others)
+        return cls(name, _in_one_byte(there, new[place]), levels[kept].tolist() + others, True)
+
+
+def _in_one_byte(there: np.ndarray, codes: IntArray) -> NDArray[np.uint8]:
+    """The codes of the values that are there."""
+    found = np.full(len(there), MISSING, dtype=np.uint8)
+    found[there] = codes
+    return found
 
 
 class Sums:
@@ -68,11 +87,11 @@ class Sums:
         return found
 
     @classmethod
-    def of_levels(cls, category: Category, labels: IntArray, n_clusters: int) -> Self:
+    def of_levels(cls, category: Coded, labels: IntArray, n_clusters: int) -> Self:
         """Of the columns that say, by 0 and 1, whether a row has each level."""
-        there = np.flatnonzero(category.codes >= 0)
+        there = np.flatnonzero(category.codes != MISSING)
         ones = np.ones(len(there)), (np.arange(len(there)), category.codes[there])
-        return cls.of(sparse.csr_array(ones, (len(there), len(category.levels))), labels[there], n_clusters)
+        return cls.of(sparse.csr_array(ones, (len(there), len(category.values))), labels[there], n_clusters)
 
     def add(self, rows: Rows, labels: IntArray) -> None:
         """Some more rows."""
@@ -158,7 +177,7 @@ class Columns:
 
     names: list[str]
     numbers: Rows  # (n, p)
-    categories: list[Category]
+    categories: list[Coded]
 
     @classmethod
     def of(cls, table: Any, categories: Sequence[str | int] = ()) -> Self:
@@ -178,11 +197,11 @@ class Columns:
             raise ParameterError(f"categories has {unknown}, which is not a column: the columns are {known[:10]}.")
         names: list[str] = []
         numbers: list[FloatArray] = []
-        found: list[Category] = []
+        found: list[Coded] = []
         for name, (_, column) in zip(known, frame.items(), strict=True):
             kind = kind_of(column)
             if kind == "text" or name in texts:
-                found.append(Category.of(name, levels_of(column)))
+                found.append(Coded.of_texts(name, levels_of(column)))
                 continue
             if kind == "date":  # 2024.5 is the beginning of July 2024
                 day = column.astype("datetime64[us]").dt
@@ -198,34 +217,5 @@ class Columns:
 
     def some(self, chosen: IntArray) -> Self:
         """Some of the rows."""
-        texts = [Category(one.name, one.codes[chosen], one.levels) for one in self.categories]
+        texts = [replace(one, codes=one.codes[chosen]) for one in self.categories]
         return replace(self, numbers=self.numbers[chosen], categories=texts)
-
-
-@dataclass(frozen=True)
-class Coded:
-    """A column in one byte a row: code → value, the values ascending."""
-
-    codes: NDArray[np.uint8]
-    values: list[float] | list[str]
-    exact: bool  # whether every value is exact, and not the median of its group
-
-    @classmethod
-    def of_numbers(cls, column: FloatArray) -> Self:
-        """The values themselves if they are 255 at most; else 255 groups of equal size, each by its median."""
-        there = np.isfinite(column)
-        known = column[there]
-        values, group = np.unique(known, return_inverse=True)
-        exact = len(values) <= MISSING
-        if not exact:
-            edges = np.unique(np.quantile(known, np.linspace(0, 1, MISSING + 1)[1:-1]))
-            group = np.unique(np.searchsorted(edges, known, side="right"), return_inverse=True)[1]
-            values = np.array([np.median(known[rows]) for rows in members_of(group)])
-        codes = np.full(len(column), MISSING, dtype=np.uint8)
-        codes[there] = group
-        return cls(codes, [float(f"{value:.5g}") for value in values], exact)
-
-    @classmethod
-    def of_category(cls, column: Category) -> Self:
-        """The levels."""
-        return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), column.levels, True)
