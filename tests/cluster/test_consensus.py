@@ -39,12 +39,6 @@ def test_the_embedding_is_that_of_the_dense_cut_of_the_definition():
     np.testing.assert_allclose(rows @ rows.T, vectors @ vectors.T, atol=1e-9)
 
 
-def test_large_names_of_clusters():
-    L, _ = noisy(40, 3, 6)
-    far = np.where(L < 0, -1, L * 10**15 + 5)
-    np.testing.assert_array_equal(consensus_labels(far, 3), consensus_labels(L, 3))
-
-
 def test_noisy_partitions_give_the_groups_back():
     L, truth = noisy(200, 4, 12)
     L.setflags(write=False)
@@ -56,8 +50,9 @@ def test_noisy_partitions_give_the_groups_back():
 def test_the_order_of_rows_and_names_of_clusters_do_not_matter():
     L, _ = noisy(80, 3, 10)
     order = np.random.RandomState(1).permutation(80)
-    other = np.where(L < 0, -1, 7 - L)
+    other, far = np.where(L < 0, -1, 7 - L), np.where(L < 0, -1, L * 10**15 + 5)
     assert adjusted_rand_score(consensus_labels(L, 3)[order], consensus_labels(other[order], 3)) == 1
+    np.testing.assert_array_equal(consensus_labels(far, 3), consensus_labels(L, 3))
 
 
 def test_rows_without_labels_and_few_patterns():
@@ -135,8 +130,9 @@ def test_sparse_rows_and_gaps_if_all_members_take_them():
     gower = ConsensusClustering(3, [("cut", BicliqueSpectralClustering(3, affinity="gower", random_state=0))])
     assert len(gower.fit(X).labels_) == 90
     assert gower.__sklearn_tags__().input_tags.allow_nan
-    with pytest.raises(DataError, match=r"X contains NaN: 1 missing values, the first in row 3, column 1"):
-        ConsensusClustering(3).fit(X)
+    for wrong, message in ((X, "X contains NaN: 1 missing .* in row 3, column 1"), (np.eye(6) * 1e200, "overflow: resc")):
+        with pytest.raises(DataError, match=message):
+            ConsensusClustering(3).fit(wrong)
 
 
 def test_few_distinct_rows_have_one_warning():
@@ -165,8 +161,3 @@ def test_training_rows_keep_labels_that_their_partitions_lose():
     X, _ = make_blobs(60, centers=3, random_state=0)
     model = ConsensusClustering(3, [("moody", Moody(3, n_init=1, random_state=0))], random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
-def test_rows_whose_squares_overflow_are_refused_in_words():
-    with pytest.raises(DataError, match="whose squares overflow: rescale"):
-        ConsensusClustering(2).fit(np.eye(6) * 1e200)

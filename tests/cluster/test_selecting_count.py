@@ -45,19 +45,12 @@ def test_no_structure_is_a_warning_and_a_number_is_returned():
     assert len(np.unique(model.labels_)) == model.n_clusters_
 
 
-def test_a_number_of_columns_stays(corners):
-    model = BicliqueSpectralClustering("select", n_components=6, random_state=0).fit(corners[0])
-    assert model.embedding_.shape == (200, 6)
-    assert model.n_clusters_ == 4
-
-
-def test_sparse_rows_and_weights(corners):
-    X = corners[0]
-    weights = np.ones(200)
-    weights[::3] = 0
-    model = BicliqueSpectralClustering("select", random_state=0)
+def test_sparse_rows_weights_and_a_number_of_columns(corners):
+    X, weights = corners[0], (np.arange(200) % 3 > 0).astype(float)
+    model = BicliqueSpectralClustering("select", n_components=6, random_state=0)
     assert model.fit(sparse.csr_array(X)).n_clusters_ == 4
     assert model.fit(X, sample_weight=weights).n_clusters_ == 4
+    assert model.embedding_.shape == (200, 6)
 
 
 def test_a_given_matrix_has_no_rows_to_search():

@@ -149,19 +149,7 @@ def test_one_subspace_holds_all_points():
     with pytest.warns(FewerClustersWarning):
         model.fit(np.ones((10, 4)))
     assert (model.predict(np.ones((10, 4))) == model.labels_).all()
-
-
-def test_equal_rows_get_one_label():
-    X, _ = subspaces(noise=0.3)
-    X = np.repeat(X, 2, axis=0)
-    model = clustering(n_rounds=2).fit(X)
-    assert (model.labels_[::2] == model.labels_[1::2]).all()
-    assert (model.predict(X) == model.labels_).all()
-
-
-def test_one_cluster():
-    X, _ = subspaces(k=1)
-    assert InhomogeneousSubspaceClustering(1, subspace_dim=2).fit(X).labels_.max() == 0
+    assert InhomogeneousSubspaceClustering(1, subspace_dim=2).fit(subspaces(k=1)[0]).labels_.max() == 0
 
 
 def test_refused_with_a_reason(monkeypatch):
@@ -188,12 +176,13 @@ def test_sparse_rows_are_refused():
     "X",
     [
         np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 8, axis=0),
+        np.repeat(subspaces(noise=0.3)[0], 2, axis=0),
         np.outer(np.random.default_rng(1).normal(size=20), [1.0, 2.0, 3.0]),
         np.random.default_rng(2).normal(size=(20, 3)) * [1, 0, 1],
         np.random.default_rng(3).normal(size=(20, 3)) + 1e9,
         np.round(np.random.default_rng(4).normal(size=(30, 3))),
     ],
-    ids=["repeated rows", "a line", "a constant column", "far from the origin", "whole numbers"],
+    ids=["repeated rows", "equal pairs", "a line", "a constant column", "far from the origin", "whole numbers"],
 )
 def test_odd_tables_leak_no_warnings(X):
     with warnings.catch_warnings():

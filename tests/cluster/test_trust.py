@@ -250,13 +250,10 @@ def test_the_profile_needs_no_pandas(blobs, monkeypatch):
         model.profile(X[:5, :1])
 
 
-def test_a_fit_does_not_fit_probabilities(blobs):
-    model = BicliqueSpectralClustering(2, random_state=0).fit(blobs[0])
-    assert "odds" not in vars(model._fitted.seen)
-
-
 def test_how_sure_is_the_mean_probability_of_the_rows_of_a_cluster(blobs):
-    X, model = blobs
+    X = blobs[0]
+    model = BicliqueSpectralClustering(4, random_state=0).fit(X)
+    assert "odds" not in vars(model._fitted.seen)  # a fit does not fit probabilities
     own = model.predict_proba(X).max(axis=1)
     expected = [own[model.labels_ == cluster].mean() for cluster in range(4)]
     assert np.allclose(model.how_sure(), expected, atol=1e-9)

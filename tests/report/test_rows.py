@@ -94,10 +94,5 @@ def test_similarities_are_means_of_the_kernel():
     cells, _ = groups_of(model.labels_, 3, 160)
     K = RBF(0.3).block(X, X)
     assert found.cells[0, 7] == pytest.approx(K[np.ix_(cells[0], cells[7])].mean())
-
-
-def test_what_cannot_be_sampled_has_a_reason():
-    model = fitted()
-    found = sample_again(model._subject(), groups()[:1], model.labels_[:1])
-    assert (found.cells, found.path) == (None, None)
-    assert found.reason == "there is only one row"
+    alone = sample_again(model._subject(), X[:1], model.labels_[:1])
+    assert (alone.cells, alone.path, alone.reason) == (None, None, "there is only one row")

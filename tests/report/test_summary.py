@@ -17,17 +17,15 @@ def test_a_summary_says_what_was_chosen_and_why():
     assert model.gram_reason_ in text
     assert f"gamma {model.gamma_:.4g}" in text
     assert "7 of 120 landmarks a row" in str(fitted().summary())
+    assert fitted("select").k_selection_.reason in str(fitted("select").summary())
+    with pytest.raises(ValueError, match="not fitted"):
+        BicliqueSpectralClustering(2).summary()
 
 
 def test_a_summary_is_a_table_in_a_notebook():
     html = fitted().summary()._repr_html_()
     assert html.startswith("<div><b>BicliqueSpectralClustering of 120 rows</b><table>")
     assert html.count("<tr>") == len(fitted().summary().lines)
-
-
-def test_a_summary_has_the_reason_of_a_selection():
-    model = fitted("select")
-    assert model.k_selection_.reason in str(model.summary())
 
 
 def test_a_summary_counts_all_rows_and_the_clusters_that_were_found():
@@ -38,8 +36,3 @@ def test_a_summary_counts_all_rows_and_the_clusters_that_were_found():
         assert text.startswith(f"BicliqueSpectralClustering of {counted}\n")
         assert "4 found, 6 asked for" in text
         assert "as asked for" not in text
-
-
-def test_a_summary_needs_a_fit():
-    with pytest.raises(ValueError, match="not fitted"):
-        BicliqueSpectralClustering(2).summary()
