@@ -130,7 +130,10 @@ def test_sparse_rows_and_gaps_if_all_members_take_them():
     gower = ConsensusClustering(3, [("cut", BicliqueSpectralClustering(3, affinity="gower", random_state=0))])
     assert len(gower.fit(X).labels_) == 90
     assert gower.__sklearn_tags__().input_tags.allow_nan
-    for wrong, message in ((X, "X contains NaN: 1 missing .* in row 3, column 1"), (np.eye(6) * 1e200, "overflow: resc")):
+    for wrong, message in (
+        (X, "X contains NaN: 1 missing .* in row 3, column 1"),
+        (np.eye(6) * 1e200, "overflow: resc"),
+    ):
         with pytest.raises(DataError, match=message):
             ConsensusClustering(3).fit(wrong)
 

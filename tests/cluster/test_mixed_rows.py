@@ -125,6 +125,8 @@ def test_ways_to_name_the_columns_agree(options):
         np.testing.assert_array_equal(found.embedding_, expected.embedding_)
         assert np.flatnonzero(found._fitted.chosen.columns.categorical).tolist() == CODES
         np.testing.assert_array_equal(found.predict(table), expected.labels_)
+    with pytest.raises(ParameterError, match="has 'z', which is not a column of X: the columns are 'a', 'b'"):
+        model(categorical=["z"], **options).fit(frame)
 
 
 def test_stability_and_profile_of_a_frame():
@@ -147,13 +149,13 @@ def test_chunks_take_one_pass_for_the_ranges(options):
 
 
 @needs("dask")
-def test_chunks_with_gaps_or_bad_codes_are_refused_in_words():
+@pytest.mark.parametrize(
+    ("value", "words"), [(0.5, "column 3 has 0.5 in row 70"), (np.nan, "NaN: .* row 70, column 3")]
+)
+def test_chunks_with_gaps_or_bad_codes_are_refused_in_words(value, words):
     X = np.array(mixed()[0])
-    X[70, 3] = 0.5
-    with pytest.raises(DataError, match=r"column 3 has 0.5 in row 70"):
-        model().fit(da.from_array(X, chunks=(50, -1)))
-    X[70, 3] = np.nan
-    with pytest.raises(DataError, match=r"X contains NaN: .* row 70, column 3"):
+    X[70, 3] = value
+    with pytest.raises(DataError, match=words):
         model().fit(da.from_array(X, chunks=(50, -1)))
 
 
@@ -256,11 +258,6 @@ def test_parameters_that_do_not_go_together(parameters, words):
         model(**parameters).fit(mixed(40)[0])
 
 
-def test_a_name_that_is_no_column_is_refused():
-    with pytest.raises(ParameterError, match="has 'z', which is not a column of X: the columns are 'a', 'b'"):
-        model(categorical=["z"]).fit(pd.DataFrame(mixed(40)[0], columns=list("abcde")))
-
-
 @pytest.mark.parametrize(
     ("value", "words"),
     [(np.inf, "X contains infinity, the first in row 4, column 2"), (-1, "column 2 has -1 in row 4"), (0.5, "has 0.5")],
@@ -276,14 +273,10 @@ def test_values_that_are_refused(value, words, options):
         fitted.predict(X)
 
 
-def test_gaps_are_for_this_affinity_alone():
-    X, _ = mixed(40, 0.1)
+def test_gaps_for_other_affinities_sparse_rows_text_and_searches_are_refused():
     for affinity in ("neighborhoods", "rbf", "nearest_neighbors", "laplacian"):
         with pytest.raises(DataError, match="X contains NaN"):
-            BicliqueSpectralClustering(3, affinity=affinity).fit(X)
-
-
-def test_sparse_rows_text_and_searches_are_refused():
+            BicliqueSpectralClustering(3, affinity=affinity).fit(mixed(40, 0.1)[0])
     X, _ = mixed(40)
     for options, words in (
         ({}, "affinity 'rbf' or another, not with affinity="),

@@ -158,19 +158,10 @@ def test_the_result_speaks(found):
     assert pickle.loads(pickle.dumps(found)).reason == found.reason
 
 
-def test_the_plot_marks_the_choice(found):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    ax = found.plot()
-    assert ax.get_xlabel() == "number of clusters"
-    assert found.plot(ax) is ax
-    pyplot.close(ax.figure)
-    with pytest.raises(ParameterError, match="nothing"):
-        select_n_clusters(np.eye(3), random_state=0).plot()
-
-
-def test_the_same_bits_for_any_number_of_threads(corners):
+def test_the_same_bits_for_any_number_of_threads(corners, capsys):
     X = corners[::2]
-    one, two = (select_n_clusters(X, 4, random_state=3, n_jobs=n) for n in (1, 2))
+    one, two = (select_n_clusters(X, 4, random_state=3, n_jobs=n, verbose=1) for n in (1, 2))
+    assert "numbers of clusters" in capsys.readouterr().err
     assert [c.stability for c in one.counted] == [c.stability for c in two.counted]
     np.testing.assert_array_equal(one.labels, two.labels)
 
@@ -191,6 +182,8 @@ def test_few_rows_are_reported():
     assert "50 are needed" in found.structure.reason
     assert select_n_clusters(np.zeros((5, 2)), random_state=0).n_clusters == 1
     assert select_n_clusters(np.eye(5), 1, random_state=0).n_clusters == 1
+    with pytest.raises(ParameterError, match="nothing"):
+        select_n_clusters(np.eye(3), random_state=0).plot()
 
 
 def test_no_structure_is_a_warning():
@@ -220,11 +213,6 @@ def test_ctrl_c_returns_the_best_so_far(corners, monkeypatch):
     done[:] = [1] * 3
     with pytest.raises(KeyboardInterrupt):
         select_n_clusters(corners, 5, random_state=0, n_jobs=1)
-
-
-def test_progress_is_shown(corners, capsys):
-    select_n_clusters(corners[::2], 3, random_state=0, verbose=1)
-    assert "numbers of clusters" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [{"k_max": 0}, {"n_halves": 1}, {"n_rows": 0}, {"random_state": "x"}])
