@@ -93,22 +93,16 @@ class Reporting(HowSure):
         subject = self._subject()
         if hasattr(self, "_lazy_sizes"):  # of labels that nobody has computed
             return summary_of(subject, list(self._lazy_sizes))
-        labels = getattr(self, "labels_", None)
-        return summary_of(
-            subject, None if labels is None else np.bincount(labels, minlength=subject.n_clusters).tolist()
-        )
+        if not hasattr(self, "labels_"):
+            return summary_of(subject, None)
+        return summary_of(subject, np.bincount(self.labels_, minlength=subject.n_clusters).tolist())
 
     def _subject(self) -> Subject:
-        defaults = {name: given.default for name, given in signature(type(self)).parameters.items()}
-        parameters = self.get_params(deep=False)
-        changed = {
-            name: value
-            for name, value in parameters.items()
-            if type(value) is not type(defaults[name]) or value != defaults[name]
-        }
+        known, parameters = signature(type(self)).parameters, self.get_params(deep=False)
+        changed = {name: value for name, value in parameters.items() if repr(value) != repr(known[name].default)}
         return Subject(
             type(self).__name__,
-            {"n_clusters": parameters["n_clusters"], **changed},
+            {"n_clusters": self.n_clusters, **changed},
             self._fitted,
             self._n_found(),
             getattr(self, "feature_names_in_", None),
