@@ -196,16 +196,16 @@ def test_no_structure_is_a_warning():
 
 
 def test_ctrl_c_returns_the_best_so_far(corners, monkeypatch):
-    whole, done, lock = count_search.curve, [], threading.Lock()
+    whole, done, lock = count_search.OneEmbedding, [], threading.Lock()
 
-    def some(vertices, counts, pulse=None):
+    def some(*rows):
         with lock:
             if len(done) == 4:
                 raise KeyboardInterrupt
             done.append(1)
-        return whole(vertices, counts, pulse)
+        return whole(*rows)
 
-    monkeypatch.setattr(count_search, "curve", some)
+    monkeypatch.setattr(count_search, "OneEmbedding", some)
     with pytest.warns(SelectionWarning, match="interrupted"):
         found = select_n_clusters(corners, 5, random_state=0, n_jobs=1)
     assert found.interrupted

@@ -172,20 +172,16 @@ def find_curves(
     """The curves of all rows and of every half, in threads, one after the other into ``found``: Ctrl-C keeps them."""
 
     def work(number: int, pulse: Pulse) -> None:
-        found[number] = curve(vertices.some(samples[number]), counts, pulse)
+        some = vertices.some(samples[number])
+        embedding, labels = OneEmbedding(some.data, some.weights, counts[-1]), []
+        for k in counts:
+            labels.append(embedding.labels(k))
+            pulse()
+        found[number] = Curve(labels, embedding.parts)
 
     tick = partial(progress.share, "numbers of clusters") if progress.enabled else None
     with warnings.catch_warnings(action="ignore"):  # threads share the filters
         run_groups(work, len(samples), n_jobs=n_jobs, total=len(samples) * len(counts), tick=tick)
-
-
-def curve(vertices: Vertices, counts: range, pulse: Pulse) -> Curve:
-    """Labels of some rows for every number of clusters, and their connected components."""
-    embedding, found = OneEmbedding(vertices.data, vertices.weights, counts[-1]), []
-    for k in counts:
-        found.append(embedding.labels(k))
-        pulse()
-    return Curve(found, embedding.parts)
 
 
 def compared(

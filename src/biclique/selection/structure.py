@@ -111,9 +111,8 @@ def structure_of(vertices: Vertices, random: np.random.RandomState, progress: Pr
     """The same for distinct rows with their weights: structure of the numbers alone, or of all columns together."""
     n_columns = vertices.data.shape[1]
     if sparse.issparse(vertices.data) and n_columns > MOST_COLUMNS:
-        return Structure(
-            None, f"Structure was not tested: {n_columns} columns of a sparse table, {MOST_COLUMNS} at most."
-        )
+        most = f"{n_columns} columns of a sparse table, {MOST_COLUMNS} at most"
+        return Structure(None, f"Structure was not tested: {most}.")
     X = repeated_rows(vertices, random)
     if len(X) < LEAST_ROWS:
         return Structure(None, f"Structure was not tested: {len(X)} rows, and {LEAST_ROWS} are needed.")
@@ -144,13 +143,13 @@ def _structure_of_rows(X: FloatArray, random: np.random.RandomState, progress: P
         progress.share("references", number / REFERENCES)
         for place, (name, make) in enumerate(makers):
             other = leading_means(make(np.random.RandomState((seed + 2 * number + place) % 2**32)))
-            lost = np.flatnonzero(above & (other >= own))
+            last = np.flatnonzero(above)[-1]
             above &= other < own
             if not above.any():
-                what = f"mean of {EIGENVALUES} eigenvalues" if lost[-1] else "leading eigenvalue"
+                what = f"mean of {EIGENVALUES} eigenvalues" if last else "leading eigenvalue"
                 reason = (
                     f"No structure was found: the rows look like one cloud (peaks of density {apart}; {name} rows have "
-                    f"a {what} as large: {other[lost[-1]]:.4f}, {own[lost[-1]]:.4f} here)."
+                    f"a {what} as large: {other[last]:.4f}, {own[last]:.4f} here)."
                 )
                 return Structure(False, reason, prominence, float(own[-1]))
     what = f"mean of {EIGENVALUES} eigenvalues {own[-1]:.3f}" if above[-1] else f"leading eigenvalue {own[0]:.4f}"
@@ -167,10 +166,8 @@ def _structure_of_rows(X: FloatArray, random: np.random.RandomState, progress: P
 def repeated_rows(vertices: Vertices, random: np.random.RandomState) -> FloatArray:
     """Rows as often as they count, at most 1,000."""
     data = vertices.data.toarray() if sparse.issparse(vertices.data) else np.asarray(vertices.data, dtype=float)
-    weights = vertices.weights
-    total = float(weights.sum())
-    whole = bool((weights == np.round(weights)).all())
-    if whole and total <= MODE_ROWS:
+    weights, total = vertices.weights, float(vertices.weights.sum())
+    if total <= MODE_ROWS and (weights == np.round(weights)).all():
         return np.repeat(data, weights.astype(int), axis=0)
     return data[np.sort(random.choice(len(data), min(int(total), MODE_ROWS), p=weights / total))]
 
@@ -219,9 +216,8 @@ def mode_prominences(X: FloatArray) -> FloatArray:
     dimension = min(1 / mean, X.shape[1]) if mean > 0 else X.shape[1]
     steps = np.maximum(gaps, np.maximum.outer(radius, radius))
     peak, falls = (-dimension * np.log(radius)).tolist(), [0.0]
-    for first, second, step, _ in linkage(
-        squareform(steps, checks=False), "single"
-    ).tolist():  # the highest steps first
+    merged = linkage(squareform(steps, checks=False), "single")  # the highest steps first
+    for first, second, step, _ in merged.tolist():
         lower, higher = sorted((peak[int(first)], peak[int(second)]))
         falls.append(max(lower + dimension * math.log(step), 0.0))
         peak.append(higher)
