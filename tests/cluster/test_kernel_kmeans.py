@@ -164,16 +164,6 @@ def test_symmetric_orders_end_to_end(order, gram, blobs):
     assert adjusted_rand_score(model.predict(X + 0.01), y) == 1
 
 
-def test_symmetric_weights_are_repeated_rows(blobs):
-    X, _ = blobs
-    weights = np.arange(300) % 3
-    ask = {**RBF, "modelling": "symmetric", "order": 5, "gamma": 0.02}
-    few = BicliqueSpectralClustering(4, **ask).fit(X, sample_weight=weights)
-    many = BicliqueSpectralClustering(4, **ask).fit(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(few.eigenvalues_, many.eigenvalues_, rtol=1e-10)
-    assert np.array_equal(np.repeat(few.labels_, weights), many.labels_)
-
-
 def test_an_indefinite_contraction_has_a_warning():
     K = np.full((20, 20), 2.0) - np.diag(np.linspace(0.5, 1.5, 20))  # one positive eigenvalue, nineteen negative
     for parameters in ({"modelling": "symmetric", "order": 3}, {"order": 4}):

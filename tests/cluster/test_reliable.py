@@ -57,17 +57,29 @@ def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
     assert all(len(set(model.labels_[same == i])) == 1 for i in range(same.max() + 1))
 
 
-def test_weights_of_a_given_matrix_are_repeated_rows():
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"affinity": "precomputed", "order": 2.5},
+        {"affinity": "rbf", "gamma": 0.3, "modelling": "symmetric", "order": 5},
+        {"affinity": "rbf"},
+        {"affinity": "rbf", "gram": "nystroem", "rank": 50, "precision": "float64"},
+    ],
+)
+def test_weights_are_repeated_rows(way):
     X = blobs(80)
-    counts = np.random.default_rng(0).integers(0, 4, 80)
-    K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    counts = np.random.default_rng(0).integers(0, 30, 80) // 5
     numbers = np.repeat(np.arange(80), counts)
-    fit = {"affinity": "precomputed", "random_state": 0, "order": 2.5}
-    weighted = BicliqueSpectralClustering(4, **fit).fit(K, sample_weight=counts)
-    repeated = BicliqueSpectralClustering(4, **fit).fit(K[np.ix_(numbers, numbers)])
+    K = rbf_kernel(X, gamma=0.3)
+    given = way["affinity"] == "precomputed"
+    rows, again, asked = (K, K[np.ix_(numbers, numbers)], K[:, numbers]) if given else (X, X[numbers], X)
+    weighted = BicliqueSpectralClustering(4, random_state=0, **way).fit(rows, sample_weight=counts)
+    repeated = BicliqueSpectralClustering(4, random_state=0, **way).fit(again)
     np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-10)
     assert np.array_equal(weighted.labels_[numbers], repeated.labels_)
-    assert np.array_equal(weighted.predict(K), weighted.labels_)
+    assert np.array_equal(weighted.predict(rows), weighted.labels_)
+    assert np.array_equal(weighted.predict_proba(rows).argmax(axis=1), weighted.labels_)
+    np.testing.assert_allclose(weighted.predict_proba(rows), repeated.predict_proba(asked), atol=1e-6)
 
 
 @pytest.mark.once

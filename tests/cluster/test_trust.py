@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
-from sklearn.metrics import pairwise_kernels
 
 from biclique import BicliqueSpectralClustering
 from biclique.cluster import trust
@@ -51,14 +50,6 @@ def test_probabilities_sum_to_one_and_agree_with_predict(way):
         assert (p >= 0).all()
         np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
         np.testing.assert_array_equal(p.argmax(axis=1), labels)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_probabilities_of_given_matrices():
-    X, _ = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)
-    K = pairwise_kernels(X, metric="rbf", gamma=0.1)
-    given = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
-    np.testing.assert_array_equal(given.predict_proba(K).argmax(axis=1), given.labels_)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -126,17 +117,6 @@ def test_even_steps_do_not_stretch_if_the_walk_jumps_anywhere_and_open_what_satu
     knots, places = even_steps(x, np.ones(4000), 1e-4)
     slope = np.polyfit(knots[inner], places[inner], 1)[0]
     assert slope == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("way", ["exact", "landmarks"])
-def test_probabilities_of_weighted_rows_are_those_of_repeated_rows(way):
-    X, _ = make_blobs(60, centers=3, cluster_std=2.0, random_state=1)
-    counts = np.random.RandomState(0).randint(1, 30, 60)
-    asked = {"random_state": 0, "precision": "float64", **WAYS[way]}
-    weighted = BicliqueSpectralClustering(3, **asked).fit(X, sample_weight=counts)
-    repeated = BicliqueSpectralClustering(3, **asked).fit(np.repeat(X, counts, axis=0))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
 
 
 def test_a_cluster_of_one_row_or_of_equal_rows_has_probabilities():
