@@ -33,7 +33,7 @@ def test_effects_and_means_are_those_of_a_profile(data):
             assert sums.other_means[cluster, j] == pytest.approx(np.nanmean(rest), rel=1e-12)
 
 
-def test_all_columns_at_once_have_the_differences_of_each():
+def test_effects_of_columns_without_spread_and_of_clusters_without_values():
     random = np.random.default_rng(3)
     X = random.normal(size=(60, 4)) * [1, 1e-6, 1e3, 0] + [0, 1e3, -5e6, 7.0]
     labels = random.integers(0, 3, 60)
@@ -43,6 +43,8 @@ def test_all_columns_at_once_have_the_differences_of_each():
     assert np.allclose(found, expected, rtol=1e-6, equal_nan=True)
     assert found[1, 3] == np.inf
     assert np.isnan(found[3]).all()
+    sums = Sums.of(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]), 3)
+    assert np.isnan([sums.means[2, 0], sums.effects[2, 0]]).all()
     unlabelled = np.where(np.arange(60) < 5, -1, labels)
     some, rest = Sums.of(X, unlabelled, 3), Sums.of(X[5:], labels[5:], 3)
     assert np.allclose(some.effects[:, :3], rest.effects[:, :3])
@@ -73,12 +75,6 @@ def test_infinite_values_count_as_missing(data, large, row):
     found, expected = Sums.of(X, labels, 3), Sums.of(without, labels, 3)
     for name in ("means", "other_means", "effects", "separation"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-def test_a_cluster_without_values_has_no_effect():
-    sums = Sums.of(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]), 3)
-    assert np.isnan(sums.means[2, 0])
-    assert np.isnan(sums.effects[2, 0])
 
 
 def test_levels_are_columns_of_zeros_and_ones():
