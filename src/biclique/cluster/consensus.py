@@ -233,13 +233,12 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
         tags = super().__sklearn_tags__()
         members = [get_tags(model).input_tags for _, model in self._tagged()]
         tags.input_tags.sparse = all(one.sparse for one in members)
-        tags.input_tags.allow_nan = all(one.allow_nan for one in members)
+        tags.input_tags.allow_nan = self.estimators is not None and all(one.allow_nan for one in members)
         return tags
 
     def _tagged(self) -> Sequence[tuple[str, BaseEstimator]]:
-        """The estimators that can say what they take."""
-        members = self.estimators or [("means", KMeans())]
-        return [(name, model) for name, model in members if hasattr(model, "__sklearn_tags__")]
+        """The given estimators that can say what they take."""
+        return [(name, model) for name, model in self.estimators or () if hasattr(model, "__sklearn_tags__")]
 
     def _read(self, X: Any, *, reset: bool) -> tuple[Rows, Any]:
         """The rows, and X: as an array of numbers for k-means, as it came for given estimators."""
