@@ -109,12 +109,13 @@ def test_new_points_go_to_the_nearest_subspace():
     assert adjusted_rand_score(y[::2], model.labels_) > 0.9
 
 
-def test_unit_and_offset_do_not_matter():
+def test_seeded_pickled_and_in_another_unit_and_place():
     X, _ = subspaces()
-    one = clustering(n_rounds=4).fit(X)
-    two = clustering(n_rounds=4).fit(1e6 * X + 1e8)
-    assert adjusted_rand_score(one.labels_, two.labels_) > 0.95
-    assert two.residual_ == pytest.approx(1e12 * one.residual_, rel=1e-2)
+    one, again, other = (clustering(n_rounds=4).fit(rows) for rows in (X, X, 1e6 * X + 1e8))
+    assert (one.labels_ == again.labels_).all()
+    assert (pickle.loads(pickle.dumps(one)).predict(X) == one.labels_).all()
+    assert adjusted_rand_score(one.labels_, other.labels_) > 0.95
+    assert other.residual_ == pytest.approx(1e12 * one.residual_, rel=1e-2)
 
 
 def test_points_exactly_on_subspaces_and_repeated_points():
@@ -132,13 +133,6 @@ def test_restarts_keep_the_smallest_residual():
     more = clustering(n_rounds=1, n_draws=20, n_restarts=6).fit(X)
     assert more.residual_ < one.residual_
     assert more.residual_history_.shape == (1,)
-
-
-def test_seeded_and_pickled():
-    X, _ = subspaces()
-    one, two = (clustering(random_state=3, n_rounds=2).fit(X) for _ in range(2))
-    assert (one.labels_ == two.labels_).all()
-    assert (pickle.loads(pickle.dumps(one)).predict(X) == one.labels_).all()
 
 
 def test_one_subspace_holds_all_points():

@@ -135,7 +135,7 @@ def blobs():
     return X, BicliqueSpectralClustering(4, random_state=0).fit(X)
 
 
-def test_membership_is_the_sparse_form(blobs):
+def test_membership_is_the_sparse_form_and_takes_sparse_rows(blobs):
     X, model = blobs
     p, found = model.predict_proba(X), model.membership(X, top=2)
     assert sparse.issparse(found)
@@ -147,10 +147,6 @@ def test_membership_is_the_sparse_form(blobs):
     np.testing.assert_array_equal(model.membership(X, top=9).toarray(), p)
     with pytest.raises(ParameterError, match="top must be"):
         model.membership(X, top=0)
-
-
-def test_sparse_rows_have_memberships_instead(blobs):
-    X, _ = blobs
     rows = sparse.csr_array(X)
     model = BicliqueSpectralClustering(4, random_state=0).fit(rows)
     with pytest.raises(DataError, match=r"sparse rows, got a csr_array: use membership\(X, top=4\)"):

@@ -43,7 +43,7 @@ def test_facts_are_those_of_the_model():
     assert facts.overlap[0, 0] == 0
 
 
-def test_rows_fit_nowhere_by_probability_or_degree():
+def test_rows_that_fit_nowhere_and_clusters_that_are_hard_to_tell_apart():
     labels = np.array([0, 0, 0, 0, 1, 1])
     best = np.array([0.9, 0.49, 0.5, 0.9, 1.0, 1.0])
     degrees = np.array([10.0, 10.0, 10.0, 0.99 * FAINT * 10, 0.5, 0.5])
@@ -53,8 +53,7 @@ def test_rows_fit_nowhere_by_probability_or_degree():
     unknown = Facts(labels, best, np.full(6, np.nan), np.zeros((2, 2)))
     assert unknown.nowhere.tolist() == [False, True, False, False, False, False]
 
-
-def test_hard_pairs_are_named_worst_first():
+    # Pairs that are hard to tell apart, the worst first.
     facts = Facts(np.repeat([0, 1, 2], 10), np.ones(30), np.ones(30), np.array([[8, 2, 0], [1, 4, 5.0], [0, 4, 6]]))
     assert [(a, b) for a, b, _ in facts.hard_pairs()] == [(1, 2), (0, 1)]
     assert facts.hard_pairs()[0][2] == pytest.approx(9 / 20)

@@ -20,10 +20,7 @@ def test_a_summary_says_what_was_chosen_and_why():
     assert fitted("select").k_selection_.reason in str(fitted("select").summary())
     with pytest.raises(ValueError, match="not fitted"):
         BicliqueSpectralClustering(2).summary()
-
-
-def test_a_summary_is_a_table_in_a_notebook():
-    html = fitted().summary()._repr_html_()
+    html = fitted().summary()._repr_html_()  # in a notebook
     assert html.startswith("<div><b>BicliqueSpectralClustering of 120 rows</b><table>")
     assert html.count("<tr>") == len(fitted().summary().lines)
 

@@ -126,13 +126,12 @@ def test_every_connected_component_has_a_cluster():
     assert list(result.frame["allowed"])[:6] == [False] * 6
 
 
-def test_fewer_clusters_than_parts_are_left_out_if_that_leaves_any():
+def test_fewer_clusters_than_parts_and_small_clusters_are_left_out_if_that_leaves_any():
     table = counted((1.0, 0.0, 50), (0.8, 0.0, 50), (0.7, 0.0, 50), (0.6, 0.0, 5))
     assert choose_count([replace(one, covers_parts=one.n_clusters >= 3) for one in table])[:2] == (3, 4)
     assert choose_count([replace(one, covers_parts=one.n_clusters >= 5) for one in table])[:2] == (2, 3)
 
-
-def test_if_every_number_leaves_a_small_cluster_the_largest_smallest_is_taken():
+    # If every number leaves a small cluster, the largest smallest one is taken.
     k, second, margin, reason = choose_count(counted((1.0, 0.0, 3), (1.0, 0.0, 6), (1.0, 0.0, 6)))
     assert (k, second, margin) == (3, None, None)
     assert "too small" in reason
