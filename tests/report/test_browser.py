@@ -1,6 +1,5 @@
 """The page in a real browser: ``make test-browser``. Needs Selenium, Chromium and its driver; skipped elsewhere."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -15,9 +14,6 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not in
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and chromedriver are not installed")
-
-SHOTS = os.environ.get("BICLIQUE_SCREENSHOTS")
-"""A folder that screenshots go to."""
 
 
 def rows():
@@ -113,16 +109,10 @@ def colour_at(browser, row):
     return tuple(run(browser, script, row))
 
 
-def shot(browser, name):
-    if SHOTS:
-        browser.save_screenshot(os.path.join(SHOTS, f"{name}.png"))
-
-
 def test_a_page_opens_quickly(page):
     assert float(run(page, "return document.documentElement.dataset.ready")) < 2000
     assert "3 clusters" in page.find_element("css selector", ".sentence").text
     assert run(page, "return document.images.length + document.querySelectorAll('link,iframe').length") == 0
-    shot(page, "light")
 
 
 def test_pointing_at_a_row_tells_its_name_and_values(made, page):
@@ -328,7 +318,6 @@ def test_dark_and_a_phone(made, browser, name, options):
     assert run(browser, "const c = document.getElementById('matrix'); return c.width - c.clientWidth") == 0
     ground = run(browser, "return getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(20, 24, 31)") == (name == "dark")
-    shot(browser, name)
 
 
 def test_paper_is_light(made, browser):

@@ -1,7 +1,7 @@
 """How sure: probabilities of clusters, their stability, typical rows, and what sets a cluster apart."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, cast
@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.fitted import Fitted
@@ -56,11 +56,7 @@ class HowSure(ClustererBase):
         def sure(probabilities: FloatArray) -> IntArray:
             return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
 
-        found: Any = self._probabilities(X)
-        if not is_dask(X):
-            return sure(found)
-        lazy: IntArray = found.map_blocks(sure, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp))
-        return lazy
+        return self._probabilities(X, sure)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows; the largest is that of ``predict``.
@@ -91,15 +87,17 @@ class HowSure(ClustererBase):
             )
         return self._probabilities(X)
 
-    def _probabilities(self, X: Any) -> FloatArray:
-        """The probability of every cluster for rows, dense or sparse."""
+    def _probabilities(self, X: Any, label: Callable[[FloatArray], IntArray] | None = None) -> Array:
+        """The probability of every cluster for rows, dense or sparse, or the labels that are made of them."""
         check_is_fitted(self)
         seen, n_jobs = cast("Seen", self._fitted.seen), self.n_jobs
 
-        def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
-            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs))
+        def of_rows(fitted: Fitted, rows: Rows) -> Array:
+            found = seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs))
+            return found if label is None else label(found)
 
-        return self._of_new(X, of_rows, self._n_found(), np.float64)
+        columns, dtype = (self._n_found(), np.float64) if label is None else (None, np.intp)
+        return self._of_new(X, of_rows, columns, dtype)
 
     def how_sure(self) -> FloatArray:
         """The mean probability of each cluster for its own training rows, of which at most some 20,000 are looked at.
