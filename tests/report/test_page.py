@@ -84,7 +84,7 @@ def test_a_page_is_self_contained_and_says_what_was_found(tmp_path):
     check_policy(page)
     assert "3 clusters;" in text
     certain = replace(look(model._subject(), X, None), best=np.ones(len(X)))
-    data = gather(model._subject(), X, n_splits=0, progress=Progress())
+    data = gather(model._subject(), X, Progress())
     assert make_page(replace(data, facts=certain)).count("over 99.9 %") == 3  # of sure, never 100 %
     data = page.data
     assert np.array_equal(unpacked(data["labels"], "<u2"), model.labels_)
@@ -143,7 +143,7 @@ def test_the_thirty_columns_that_separate_most_are_shown():
     X = np.random.default_rng(0).normal(size=(60, 100))
     X[30:, :40] += 4
     model = BicliqueSpectralClustering(2, random_state=0).fit(X)
-    shown_columns = gather(model._subject(), X, n_splits=0, progress=Progress()).columns
+    shown_columns = gather(model._subject(), X, Progress()).columns
     assert len(shown_columns) == 30
     assert all(int(column.coded.name[1:]) < 40 for column in shown_columns)
 
@@ -151,7 +151,7 @@ def test_the_thirty_columns_that_separate_most_are_shown():
 def largest_page(n, n_columns, k, name, end_of_id):
     """The data of the largest page: as much of everything as ``gather`` gives for such a table, all names long."""
     random = np.random.default_rng(0)
-    small = gather(fitted(affinity="rbf")._subject(), groups(), n_splits=0, progress=Progress())
+    small = gather(fitted(affinity="rbf")._subject(), groups(), Progress())
     labels, best = np.arange(n) % k, random.random(n).astype(np.float32)
     drawn = thinned(labels, k, MOST_POINTS, LEAST_POINTS, np.random.RandomState(0))
     places = thinned(labels[drawn], k, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
@@ -390,7 +390,7 @@ def test_markup_escapes():
 
 def test_gathering_twice_gives_the_same_page():
     model, X = fitted(), groups()
-    first, second = (make_page(gather(model._subject(), X, n_splits=0, progress=Progress())) for _ in range(2))
+    first, second = (make_page(gather(model._subject(), X, Progress())) for _ in range(2))
     assert first == second
     assert re.search(r"NaN|Infinity", first.split('id="data">')[1].split("</script>")[0]) is None
 

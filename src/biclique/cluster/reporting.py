@@ -73,18 +73,7 @@ class Reporting(HowSure):
             raise ParameterError(f"n_splits must be a whole number from 0, got {n_splits!r}: 0 leaves stability out.")
         check_target(path)
         with single_threaded_blas(), Progress.of(self.verbose) as progress:
-            data = gather(
-                self._subject(),
-                X,
-                table=table,
-                used=used,
-                ids=ids,
-                title=title,
-                command=command,
-                n_splits=int(n_splits),
-                notes=notes,
-                progress=progress,
-            )
+            data = gather(self._subject(), X, progress, table, used, ids, title, command, notes, int(n_splits))
         write_text(path, make_page(data))
 
     def summary(self) -> Summary:

@@ -87,15 +87,14 @@ class ReportData:
 def gather(
     subject: Subject,
     X: Any,
-    *,
+    progress: Progress,
     table: Any = None,
     used: Collection[str] | None = None,
     ids: Ids | None = None,
     title: str | None = None,
     command: str | None = None,
-    n_splits: int = 10,
     notes: Sequence[str] = (),
-    progress: Progress,
+    n_splits: int = 0,
 ) -> ReportData:
     """Look at the rows of X, draw some, and compute what the page shows.
 
