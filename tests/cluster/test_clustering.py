@@ -14,8 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from threadpoolctl import threadpool_limits
 
-from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import RankWarning, SolverWarning
 from biclique.fit import exact as _prepare
 from biclique.fit.exact import solve_cut
@@ -283,6 +282,11 @@ def test_every_parameter_of_scikit_learns_is_accepted(iris):
     assert set(theirs) <= set(ours.get_params())
     model = BicliqueSpectralClustering(**{**theirs, "gamma": 1.0, "n_init": 10}).fit(iris[0])
     assert len(model.labels_) == 150
+    kernels = (
+        BicliqueSpectralClustering(3, affinity="rbf", eigen_solver=solver, random_state=0).fit(iris[0])
+        for solver in ("amg", None)
+    )
+    assert len({model.labels_.tobytes() for model in kernels}) == 1
 
 
 @pytest.mark.parametrize(("affinity", "nearly"), [("neighborhoods", 1e-12), ("rbf", 1e-9)])

@@ -70,7 +70,3 @@ def test_the_affinity_matrix_is_scikit_learns():
     assert np.array_equal(fit(K, affinity="precomputed").affinity_matrix_, K)
     for way in ({"affinity": "neighborhoods"}, {"gram": "tiled"}):
         assert not hasattr(fit(**way), "affinity_matrix_")
-
-
-def test_amg_is_accepted_for_kernels():
-    assert np.array_equal(fit(eigen_solver="amg").labels_, fit().labels_)

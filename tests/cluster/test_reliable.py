@@ -8,9 +8,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
-from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.cluster.embedding import BicliqueSpectralEmbedding
-from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import DataError, MemoryLimitError
 
 ESTIMATORS = (BicliqueSpectralClustering, BicliqueSpectralEmbedding, BicliqueKernelKMeans)

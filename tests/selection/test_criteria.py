@@ -12,7 +12,7 @@ def random():
     return np.random.default_rng(0)
 
 
-def test_agreement_counts_pairs(random):
+def test_agreement_counts_pairs_and_a_weight_counts_as_so_many_rows(random):
     for _ in range(5):
         first, second = random.integers(0, 4, 40), random.integers(0, 3, 40)
         assert agreement(first, second, np.ones(40)) == pytest.approx(oracles.pair_agreement(first, second))
@@ -20,9 +20,6 @@ def test_agreement_counts_pairs(random):
     one = np.zeros(40, dtype=int)
     assert agreement(one, one, np.ones(40)) == 1.0
     assert agreement(one, first, np.ones(40)) == 0.0
-
-
-def test_a_weight_counts_as_so_many_rows(random):
     first, second = random.integers(0, 3, 20), random.integers(0, 3, 20)
     weights = random.integers(1, 5, 20)
     repeated = agreement(np.repeat(first, weights), np.repeat(second, weights), np.ones(weights.sum()))

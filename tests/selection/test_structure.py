@@ -121,10 +121,7 @@ def test_the_levels_of_a_random_category_are_no_structure(levels):
     assert found.found is False, found.reason
     noise[:, 0] += 7 * random.integers(0, 2, 600)
     assert find_structure(noise, random_state=0).found
-
-
-def test_categories_that_go_together_are_structure():
-    random = np.random.default_rng(0)
+    # Categories that go together are structure.
     answers = random.random((300, 16)) < np.where(random.integers(0, 2, (300, 1)), 0.9, 0.1)
     assert find_structure(answers.astype(float), random_state=0).found
     assert not find_structure((random.random((300, 16)) < 0.5).astype(float), random_state=0).found
