@@ -44,9 +44,7 @@ class Estimator(BaseEstimator):
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
     _fitted: Fitted
-    order_: float
     labels_: IntArray
-    embedding_: FloatArray
     affinity_matrix_: Rows
 
     if not TYPE_CHECKING:
@@ -80,9 +78,6 @@ class Estimator(BaseEstimator):
         from biclique.rows.dask_rows import token_of  # which imports Dask
 
         return type(self), token_of(vars(self))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
 
     @contextmanager
     def _fitting(self) -> Iterator[Progress]:
@@ -318,11 +313,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:  # noqa: ARG002
         """Fit, and return ``embedding_``."""
         return self.fit(X, sample_weight=sample_weight).embedding_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
 
 
 class ClustererBase(ClusterMixin, KernelEstimator):

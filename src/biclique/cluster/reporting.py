@@ -16,14 +16,11 @@ from biclique.report.page import make_page
 from biclique.report.rows import Subject
 from biclique.report.summary import Summary, summary_of
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection import CountResult
 from biclique.tables.atomic_files import check_target, write_text
 
 
 class Reporting(HowSure):
     """``report`` and ``summary`` of a fitted clusterer."""
-
-    k_selection_: CountResult
 
     def report(
         self,
@@ -79,12 +76,10 @@ class Reporting(HowSure):
     def summary(self) -> Summary:
         """What the fit chose, and why: text when printed, a table in a notebook."""
         check_is_fitted(self)
-        subject = self._subject()
-        if hasattr(self, "_lazy_sizes"):  # of labels that nobody has computed
-            return summary_of(subject, list(self._lazy_sizes))
-        if not hasattr(self, "labels_"):
-            return summary_of(subject, None)
-        return summary_of(subject, np.bincount(self.labels_, minlength=subject.n_clusters).tolist())
+        subject, sizes = self._subject(), getattr(self, "_lazy_sizes", None)
+        if sizes is None and hasattr(self, "labels_"):
+            sizes = np.bincount(self.labels_, minlength=subject.n_clusters).tolist()
+        return summary_of(subject, sizes)
 
     def _subject(self) -> Subject:
         known, parameters = signature(type(self)).parameters, self.get_params(deep=False)

@@ -118,9 +118,6 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         self._warn_about_fewer("no partition into more had a smaller distance to its subspaces")
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "subspaces_")
-
     def _search(
         self, X: FloatArray, random: np.random.RandomState, progress: Progress
     ) -> tuple[IntArray, FloatArray, float]:

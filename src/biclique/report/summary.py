@@ -1,6 +1,7 @@
 """What a fit chose and why, as text and as HTML for notebooks."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biclique.report.markup import element, table
@@ -29,7 +30,7 @@ MOST_SIZES = 12
 """Clusters whose sizes are named."""
 
 
-def summary_of(subject: Subject, sizes: list[int] | None) -> Summary:
+def summary_of(subject: Subject, sizes: Sequence[int] | None) -> Summary:
     """The choices of a fit; ``sizes`` of clusters if the labels are known."""
     chosen = subject.fitted.chosen
     kernel, values = subject.fitted.settings.kernel, subject.fitted.eigenvalues
@@ -53,7 +54,7 @@ def summary_of(subject: Subject, sizes: list[int] | None) -> Summary:
     return Summary(f"{subject.kind} of {rows}", tuple((name, text) for name, text in lines if text))
 
 
-def _sizes(sizes: list[int]) -> str:
+def _sizes(sizes: Sequence[int]) -> str:
     total = max(sum(sizes), 1)
     named = [f"{j}: {size} rows ({percent(size / total)})" for j, size in enumerate(sizes[:MOST_SIZES])]
     return ", ".join([*named, f"{len(sizes) - MOST_SIZES} more"] if len(sizes) > MOST_SIZES else named)
