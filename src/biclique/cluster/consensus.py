@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -141,6 +142,7 @@ def _cut(patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.ra
     return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
 
 
+@dataclass(eq=False, repr=False)
 class ConsensusClustering(ClusterMixin, _BaseComposition):
     """Cluster by the consensus of several clusterers.
 
@@ -178,18 +180,11 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
     50
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        estimators: Sequence[tuple[str, BaseEstimator]] | None = None,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.estimators = estimators
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_clusters: int = 8
+    estimators: Sequence[tuple[str, BaseEstimator]] | None = None
+    _: KW_ONLY
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit every estimator, then the consensus of their labels."""
