@@ -60,8 +60,7 @@ def test_the_affinity_matrix_is_scikit_learns():
         assert not hasattr(again, "affinity_matrix_")
         assert "_similar" not in vars(again)
     graph = {"affinity": "nearest_neighbors", "n_neighbors": 5}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its graph is not connected
+    with warnings.catch_warnings(action="ignore"):  # its graph is not connected
         theirs = SpectralClustering(2, **graph).fit(ROWS).affinity_matrix_.toarray()
     ours = fit(**graph).affinity_matrix_.toarray()
     np.fill_diagonal(theirs, 0)  # loops are not cut

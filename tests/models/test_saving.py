@@ -59,8 +59,7 @@ def groups():
 def fit(X, estimator=BicliqueSpectralClustering, **parameters):
     if estimator is not BicliqueSpectralEmbedding:
         parameters = {"n_clusters": 3, **parameters}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BicliqueWarning)
+    with warnings.catch_warnings(action="ignore", category=BicliqueWarning):
         return estimator(**{"random_state": 0, **parameters}).fit(X)
 
 
@@ -70,8 +69,7 @@ def check(model, folder, *rows, **saving):
     again = biclique.load(folder / "model.skops")
     assert type(again) is type(model)
     answered = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BicliqueWarning)
+    with warnings.catch_warnings(action="ignore", category=BicliqueWarning):
         for X in rows:
             for name in ("predict", "transform", "predict_proba"):
                 if not hasattr(model, name) or (name == "predict_proba" and sparse.issparse(X)):
