@@ -92,8 +92,7 @@ class CountResult(Readable):
             )
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.summary()
+    __str__ = summary
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the stability over k with its standard errors, the choice marked; returns matplotlib's axes."""
