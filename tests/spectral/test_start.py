@@ -44,7 +44,8 @@ def test_the_start_of_all_rows_is_their_eigenvectors(rows, monkeypatch):
     monkeypatch.setattr(start, "TOLERANCE", 1e-10)
     monkeypatch.setattr(start, "STAYS", 0.0)
     gram = TiledGram(RBF(0.1), rows, dtype=np.float64)
-    probe = start_from_few(random_probe(len(rows), 4), TILES, rows, rows, ORDER, np.ones(len(rows)), 0)
+    everyone = np.arange(len(rows))
+    probe = start_from_few(random_probe(len(rows), 4), TILES, rows, everyone, np.ones(len(rows)), ORDER, 0)
     cut, pairs = solved(gram, random_probe(len(rows)), tol=1e-10)
     begun = np.sqrt(cut.shrunken)[:, None] * probe
     begun /= np.linalg.norm(begun, axis=0)
@@ -53,9 +54,8 @@ def test_the_start_of_all_rows_is_their_eigenvectors(rows, monkeypatch):
 
 def test_a_start_from_few_saves_passes_and_changes_nothing(rows):
     gram = TiledGram(RBF(0.1), rows, dtype=np.float64)
-    some = np.arange(0, len(rows), 4)
     random = random_probe(len(rows))
-    probe = start_from_few(random, TILES, rows[some], rows, ORDER, np.ones(len(some)), 0)
+    probe = start_from_few(random, TILES, rows, np.arange(0, len(rows), 4), np.ones(len(rows)), ORDER, 0)
     assert probe.shape == random.shape
     plain_cut, plain = solved(gram, random)
     cut, pairs = solved(gram, probe)
@@ -66,13 +66,14 @@ def test_a_start_from_few_saves_passes_and_changes_nothing(rows):
 def test_few_rows_without_a_cut_leave_the_start_random(rows):
     """Values of both signs that sum to nothing: the few have no cut, whatever the many have."""
     few = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
-    probe = random_probe(len(rows))
-    assert start_from_few(probe, partial(TiledGram, Linear()), few, rows, ORDER, np.ones(4), 0) is probe
+    X = np.concatenate([few, rows])
+    probe = random_probe(len(X))
+    assert start_from_few(probe, partial(TiledGram, Linear()), X, np.arange(4), np.ones(len(X)), ORDER, 0) is probe
 
 
 def test_as_many_columns_as_the_few_rows_have(rows):
     probe = random_probe(len(rows), 8)
-    found = start_from_few(probe, TILES, rows[::300], rows, ORDER, np.ones(4), 0)
+    found = start_from_few(probe, TILES, rows, np.arange(0, len(rows), 300), np.ones(len(rows)), ORDER, 0)
     assert found.shape == probe.shape
     assert np.array_equal(found[:, 3:], probe[:, 3:])
     assert np.isfinite(found).all()
@@ -94,7 +95,7 @@ def solved_from_blobs(X, weights, seed=0, few_rows=500, k=4):
     """Eigenpairs at order 2, from a start that knows of the blobs alone, and the passes they took."""
     some = np.sort(np.random.default_rng(seed).choice(len(CENTRES) * 600, few_rows, replace=False))
     probe = np.random.default_rng(seed + 100).standard_normal((X.shape[0], k + 4))
-    begun = start_from_few(probe, partial(TiledGram, RBF(0.5)), X[some], X, 2, weights[some], seed, weights)
+    begun = start_from_few(probe, partial(TiledGram, RBF(0.5)), X, some, weights, 2, seed)
     cut = NormalizedCut(TiledGram(RBF(0.5), X), 2, weights, begun)
     return pairs_of(cut, k, 1e-3, noise=cut.gram.noise), cut.n_passes
 

@@ -37,7 +37,7 @@ from biclique.progress import Progress
 from biclique.rows.array import RowSource, Vertices, distinct_drawn
 from biclique.runtime.arguments import check_random
 from biclique.runtime.draws import draw_by_permutation, draw_numbers
-from biclique.runtime.namespace import moved, on_host, padded, unit_rows
+from biclique.runtime.namespace import on_host, padded, unit_rows
 from biclique.runtime.threads import Tick
 from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.assign import assign_in_place, one_each
@@ -69,9 +69,6 @@ MAX_PASSES = 100
 DECOMPOSED = 2_048
 """Up to so many rows the matrix is decomposed if passes do not find the eigenpairs (long chains)."""
 
-ROWS_A_PASS = 20
-"""For a stored K, a pass for so many rows is enough before that: a decomposition takes about as many."""
-
 START_FROM = 30_000
 """With tiles of this many rows and more, the solver starts from the eigenvectors of a sample."""
 
@@ -100,27 +97,15 @@ def solve_cut(
     keep_space: bool = False,
 ) -> EigenResult:
     """The k leading eigenpairs of B, by the solver that was asked for."""
-    n = cut.shape[0]
     if k < 1:
         return EigenResult.none(cut.trivial)
     start, image = cut.take_start()
     asked: dict[str, Any] = {"tol": tol, "noise": cut.gram.noise, "deflate": cut.trivial, "random_state": random}
+    asked |= {"start": start, "max_iter": max_passes}
     if solver in ("arpack", "lobpcg"):
-        return scipy_eigenpairs(cut, k, solver, max_iter=max_passes, start=start, **asked)
-    worth = n // ROWS_A_PASS if cut.gram.passes_are_cheap else max(max_passes, MAX_PASSES)
-    if n > DECOMPOSED:
-        worth = max_passes + 1
-    found = top_eigenpairs(
-        cut,
-        k,
-        max_iter=min(max_passes, worth),
-        start=start,
-        start_image=image,
-        report=progress.passed,
-        keep_space=keep_space,
-        **asked,
-    )
-    if found.converged or found.n_passes < worth:
+        return scipy_eigenpairs(cut, k, solver, **asked)
+    found = top_eigenpairs(cut, k, start_image=image, report=progress.passed, keep_space=keep_space, **asked)
+    if found.converged or cut.shape[0] > DECOMPOSED:
         return found
     return replace(dense_eigenpairs(cut, k, cut.trivial), n_passes=found.n_passes + 1)
 
@@ -176,28 +161,27 @@ def clips(settings: Settings) -> bool:
     return settings.kernel.takes_gaps and not settings.symmetric
 
 
+@dataclass
 class ExactCuts:
     """K of some rows, and its cut at one order after the other: what one order finds starts the next."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        vertices: Vertices,
-        gram: GramOperator,
-        chosen: Chosen,
-        orders: Sequence[float],
-        random: np.random.RandomState,
-        progress: Progress,
-        *,
-        probe: FloatArray | None = None,
-    ) -> None:
-        self.settings, self.vertices, self.gram, self.chosen = settings, vertices, gram, chosen
-        self.orders, self.random, self.progress, self.probe = tuple(orders), random, progress, probe
+    settings: Settings
+    vertices: Vertices
+    gram: GramOperator
+    chosen: Chosen
+    orders: Sequence[float]
+    random: np.random.RandomState
+    progress: Progress
+    probe: FloatArray | None = None
+    """A start for the solver, (n, b)."""
+
+    def __post_init__(self) -> None:
+        gram, settings = self.gram, self.settings
         self.n_vectors = min(settings.n_columns, gram.n) - 1
-        quick = chosen.kernel is not None and not gram.passes_are_cheap and settings.precision != "float64"
+        quick = self.chosen.kernel is not None and not gram.passes_are_cheap and settings.precision != "float64"
         self.tol = settings.tolerance(QUICK_TOLERANCE if quick else FINE_TOLERANCE)
         self.graph_tol = settings.tolerance(QUICK_TOLERANCE)
-        self._part_seed = int(random.randint(2**31)) if on_host(gram.like) else 0
+        self._part_seed = int(self.random.randint(2**31)) if on_host(gram.like) else 0
 
     @classmethod
     def of_rows(
@@ -218,37 +202,21 @@ class ExactCuts:
                 "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
                 "rows outside the fit is not known: leave those rows and columns out of the matrix."
             )
-        n, k, device, pool = vertices.n, min(settings.n_columns, vertices.n) - 1, source.device, vertices
+        device, pool = source.device, vertices
         if device is not None:
             pool = distinct_drawn(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
         orders = settings.orders_for(pool.n) if orders is None else orders
         kernel, gamma = choose_kernel(settings, pool, random, source.columns)
-        chosen = Chosen(*choose_gram(settings, source, n), n, kernel, gamma, source.columns)
+        chosen = Chosen(*choose_gram(settings, source, vertices.n), vertices.n, kernel, gamma, source.columns)
         tick = progress.tick if progress.enabled else None
-        make: Make | None
         if device is None:
             gram, chosen, make = host_gram(settings, vertices, chosen, orders[0], random, tick)
         else:
             gram, chosen, make = device_gram(settings, source, vertices, chosen, tick)
-        probe: FloatArray | None = None
-        by_scipy = device is None and settings.eigen_solver in ("arpack", "lobpcg")
-        if k > 0 and (by_scipy or not solves_directly(n, k)):
-            shape = n, block_columns(k, n)
-            draw = (
-                random.standard_normal
-                if device is None
-                else partial(cast("TorchGram", gram).normal, seed=int(random.randint(2**31)))
-            )
-            probe = draw(shape)
-            least, n_few = (START_FROM, START_ROWS) if device is None else (DEVICE_START_FROM, DEVICE_START_ROWS)
-            if make is not None and n >= least and not gram.passes_are_cheap:
-                seed, X = int(random.randint(2**31)), vertices.data
-                some = draw_numbers(n, n_few, np.random.RandomState(seed))
-                few, weights = X[some] if on_host(X) else X[moved(some, X)], vertices.weights
-                probe = start_from_few(probe, make, few, X, orders[0], weights[some], seed, weights)
+        probe = draw_start(settings, vertices, gram, make, orders[0], random)
         if source.spread is not None:
             gram = SpreadTiles(cast("TiledGram", gram), source.spread)
-        return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
+        return cls(settings, vertices, gram, chosen, tuple(orders), random, progress, probe)
 
     def at(self, order: float, last: CutEmbedding | None = None) -> CutEmbedding:
         """The cut at an order, from what the one before it found; the first pass multiplies the probe too."""
@@ -313,6 +281,32 @@ class ExactCuts:
 
 Make = Callable[[Rows], GramOperator]
 Made = tuple[GramOperator, Chosen, Make | None]
+
+
+def draw_start(
+    settings: Settings,
+    vertices: Vertices,
+    gram: GramOperator,
+    make: Make | None,
+    order: float,
+    random: np.random.RandomState,
+) -> FloatArray | None:
+    """A random start for the solver, (n, b), improved by a few of many rows if passes are slow; None for few rows."""
+    n, host = vertices.n, on_host(gram.like)
+    k = min(settings.n_columns, n) - 1
+    if k < 1 or solves_directly(n, k):
+        return None
+    shape = n, block_columns(k, n)
+    if host:
+        probe = random.standard_normal(shape)
+    else:
+        probe = cast("TorchGram", gram).normal(shape, int(random.randint(2**31)))
+    least, n_few = (START_FROM, START_ROWS) if host else (DEVICE_START_FROM, DEVICE_START_ROWS)
+    if make is None or n < least or gram.passes_are_cheap:
+        return probe
+    seed = int(random.randint(2**31))
+    some = draw_numbers(n, n_few, np.random.RandomState(seed))
+    return start_from_few(probe, make, vertices.data, some, vertices.weights, order, seed)
 
 
 def device_gram(settings: Settings, source: RowSource, vertices: Vertices, chosen: Chosen, tick: Tick | None) -> Made:

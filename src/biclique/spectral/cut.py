@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
 import numpy as np
+from scipy.linalg import eigh
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.runtime.namespace import float64, full, moved, namespace, row_slices, scalars, to_host
-from biclique.spectral.solver import EigenResult, RitzSpace
+from biclique.spectral.solver import EigenResult
 
 FAINT = 1e-8
 """A row whose degree is below this share of κ(x, x) is like no other row."""
@@ -91,18 +92,22 @@ class NormalizedCut:
         self._scale = xp.sqrt(self.weights) / xp.sqrt(self.shrunken)  # w/S may be too large for a float
         self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
 
-    def at_order(self, order: float, space: RitzSpace | None = None, columns: int = 0) -> NormalizedCut:
+    def at_order(self, order: float, pairs: EigenResult | None = None, columns: int = 0) -> NormalizedCut:
         """The same K at another order: no pass over K.
 
-        A space in which eigenvectors of this cut were found gives ``columns`` vectors to start from, with their images:
-        B changes by S alone, so products carry over.
+        B becomes R^(−1/2) B R^(−1/2), R the ratio of the S. So eigenpairs of this cut give ``columns`` vectors to start
+        from in R^(1/2) span(V), with their images: the pencil (Λ, VᵀRV) has their coordinates for its eigenvectors.
         """
         other = copy(self)
         other._apply(check_order(order))
         other.take_start()
-        if space is not None:
-            start, image = space.rescaled(other.shrunken / self.shrunken, columns)
-            other.start, other.start_image = other._without_trivial(start), other._without_trivial(image)
+        if pairs is not None:
+            ratio, V = other.shrunken / self.shrunken, pairs.vectors
+            root = namespace(V).sqrt(ratio)[:, None]
+            mass = to_host(V.T @ (ratio[:, None] * V))
+            turn = moved(eigh(np.diag(pairs.values), (mass + mass.T) / 2)[1][:, ::-1][:, :columns].copy(), V)
+            other.start = other._without_trivial(root * (V @ turn))
+            other.start_image = other._without_trivial((pairs.images @ turn) / root)
         return other
 
     def _without_trivial(self, block: FloatArray) -> FloatArray:

@@ -18,7 +18,6 @@ from biclique.runtime.namespace import (
     full,
     identity,
     moved,
-    namespace,
     to_host,
 )
 
@@ -77,8 +76,8 @@ class EigenResult:
     converged: bool
     target: float
     """The residual that was asked for: the tolerance times the eigengap."""
-    space: RitzSpace | None = None
-    """The space in which the pairs were found, kept on request: another order starts from it."""
+    space: EigenResult | None = None
+    """These pairs and the next ones, kept on request: another order starts from them."""
 
     @classmethod
     def none(cls, like: FloatArray) -> EigenResult:
@@ -95,30 +94,6 @@ class EigenResult:
             images=self.images[:, :k],
             residuals=self.residuals[:k],
         )
-
-
-@dataclass(frozen=True)
-class RitzSpace:
-    """A space with an orthonormal basis Q whose image is known: B Q = Q H + N C, N the next block."""
-
-    basis: FloatArray  # Q, (n, q)
-    H: FloatArray  # QᵀBQ, (q, q), on the host
-    next: FloatArray  # N, (n, b)
-    coupling: FloatArray  # C, (b, q), on the host
-
-    def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
-        """The leading Ritz vectors of D^(−1/2) B D^(−1/2), D = diag(ratio), in D^(1/2) span(Q), and their images.
-
-        Costs no pass: with x = D^(1/2) Q y, the pencil (QᵀBQ, QᵀDQ) has y for its eigenvectors.
-        """
-        xp = namespace(self.basis)
-        mass = to_host(self.basis.T @ (ratio[:, None] * self.basis))
-        coordinates = eigh(self.H, (mass + mass.T) / 2)[1][:, ::-1][:, :columns]
-        placed = moved(np.ascontiguousarray(coordinates), self.basis)
-        image = self.basis @ moved(self.H @ coordinates, self.basis)
-        image = image + self.next @ moved(self.coupling @ coordinates, self.basis)
-        root = xp.sqrt(ratio)[:, None]
-        return root * (self.basis @ placed), image / root
 
 
 Report = Callable[[int, float, float], None]
@@ -171,7 +146,7 @@ def top_eigenpairs(
     ``start`` (n, b) is the first block, ``start_image`` the operator times it if that is known already (this saves a
     pass). If the start is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector
     with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues. With ``keep_space``
-    the result holds the space it was found in.
+    the result holds the pairs of a restart too.
 
     The basis is on the operator's device, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it three times.
@@ -195,8 +170,8 @@ def top_eigenpairs(
         doubted = doubted or doubt
         over = solver.n_passes >= max_iter
         if (done and not doubt) or over:
-            found = solver.result(state, done, target)
-            return replace(found, space=solver.space()) if keep_space else found
+            found = solver.result(state, solver.kept if keep_space else k, done, target)
+            return replace(found.first(k), space=found if keep_space else None)
         if solver.full:
             solver.restart(state)
         solver.extend()
@@ -299,6 +274,11 @@ class BlockKrylov:
     def full(self) -> bool:
         return self._filled + self.b > self.capacity
 
+    @property
+    def kept(self) -> int:
+        """Ritz pairs that a restart keeps."""
+        return min(self.k + 2 * self.b, self.capacity - self.b)
+
     def begin(self, start: FloatArray | None, image: FloatArray | None) -> None:
         """The first block, and its product."""
         if start is None:
@@ -376,21 +356,18 @@ class BlockKrylov:
 
     def restart(self, state: _Ritz) -> None:
         """Keep the best Ritz vectors, and go on from there."""
-        keep = min(self.k + 2 * self.b, self.capacity - self.b)
-        coordinates = state.coordinates[:, :keep]
+        coordinates = state.coordinates[:, : self.kept]
         kept = self.basis @ moved(coordinates, self.like)
-        self._filled = keep
+        self._filled = self.kept
         self.basis[:] = kept
         self.coupling = self.coupling @ coordinates
-        self.H = np.diag(state.values[:keep])
+        self.H = np.diag(state.values[: self.kept])
 
-    def space(self) -> RitzSpace:
-        return RitzSpace(self.basis, self.H, self.next, self.coupling)
-
-    def result(self, state: _Ritz, converged: bool, target: float) -> EigenResult:
-        coordinates = state.coordinates[:, : self.k]
+    def result(self, state: _Ritz, count: int, converged: bool, target: float) -> EigenResult:
+        """So many of the pairs, with the residuals of the first k."""
+        coordinates = state.coordinates[:, :count]
         vectors = self.basis @ moved(coordinates, self.like)
-        values = state.values[: self.k].copy()
+        values = state.values[:count].copy()
         images = vectors * moved(values, self.like) + self.next @ moved(self.coupling @ coordinates, self.like)
         return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)
 
