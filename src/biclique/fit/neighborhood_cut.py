@@ -6,7 +6,7 @@ along s.
 
 At order 2 (S = δ), G s = s: G is the normalised adjacency of a graph on the landmarks, whose edges diag(s) G diag(s)
 have the degrees s². Connected components of that graph are those of the hypergraph, and come first; the eigenpairs of
-each are found by a factorisation of a small graph, and by multigrid of a larger one.
+each are found by multigrid.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from biclique.runtime.threads import run_panels
 from biclique.spectral.components import parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
-from biclique.spectral.shift_invert import FACTORED, small_graph_eigenpairs
 from biclique.spectral.solver import EigenResult, solves_directly, top_eigenpairs, warn_unless_converged
 
 TOLERANCE = 1e-5
@@ -267,8 +266,7 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
 
     def solve(members: IntArray, wanted: int) -> EigenResult:
         own = cut.restricted(cut.gram.restricted(members), members)
-        solver = small_graph_eigenpairs if len(members) <= FACTORED else graph_eigenpairs
-        return solver(own, wanted, tol=tol, random_state=0)
+        return graph_eigenpairs(own, wanted, tol=tol, random_state=0)
 
     return parted_eigenpairs(cut, parts, members_of(parts), k, solve)
 
