@@ -8,8 +8,7 @@ from sklearn.datasets import make_blobs, make_moons
 from biclique import BicliqueSpectralClustering
 from biclique.cluster import trust
 from biclique.exceptions import DataError, ParameterError
-from biclique.spectral.membership import even_steps
-from biclique.spectral.rounding import Seen
+from biclique.spectral.membership import Seen, even_steps
 from tests.oracles import calibration_error, share_difference, standardised_difference
 
 

@@ -60,9 +60,10 @@ OF_SPEED = {
     "runtime.memory": "FREE_BY_GUESS",
     "runtime.namespace": "FETCHED_BYTES PIECE_ROWS",
     "runtime.threads": "PANEL POLL_SECONDS SMALL_PRODUCT",
+    "spectral.membership": "SEEN_ROWS",
     "spectral.multigrid": "COARSEST DAMPED DECOMPOSED FILL HUB LEVEL_STEPS NOISE NULL_SWEEPS PROBES PROBE_STEPS"
     " SHIFT SMOOTHING SPARE STRONG",
-    "spectral.rounding": "BLOCK_ENTRIES SAME SEEN_ROWS",
+    "spectral.rounding": "BLOCK_ENTRIES SAME",
     "spectral.solver": "DIRECT_BELOW FEW SPARE_COLUMNS",
 }
 """Constants for speed, memory, refusals, warnings and messages, and for the rounding of what is equal in truth."""

@@ -14,14 +14,15 @@ from biclique.spectral.membership import (
     COMPARED,
     FAR,
     MODES,
+    Cells,
     Mixture,
+    Seen,
     _hazard,
     _Line,
     near_pairs,
     settled,
     two_modes,
 )
-from biclique.spectral.rounding import Seen
 from tests import oracles
 
 
@@ -36,16 +37,16 @@ def line(shares: list[float], gap: float, boundary: float, n: int = 1000) -> _Li
     beyond = np.array([below(edges[0]), n - below(edges[-1])])
     labelled = np.array([below(np.array(boundary)), n - below(np.array(boundary))]) / n
     cuts, start = edges[[0, -1]], np.array([boundary - 1.0, boundary + 1.0])
-    return _Line(
-        edges, edges, centres, counts, cuts, beyond, Mixture(start, np.array(1.0), labelled), boundary=boundary
-    )
+    cells = Cells(centres, counts, cuts, beyond)
+    return _Line(edges, edges, cells, Mixture(start, np.array(1.0), labelled), boundary=boundary)
 
 
 def likelihood(one: _Line, means: list[float] | np.ndarray, deviation: float, shares: np.ndarray) -> float:
     """The definition: rows in cells have a density, rows beyond the cuts a probability."""
-    total = one.counts @ np.log(norm.pdf(one.centres[:, None], means, deviation) @ shares)
-    total += one.beyond[0] * np.log(sum(shares * norm.cdf(one.cuts[0], means, deviation)))
-    return total + one.beyond[1] * np.log(sum(shares * norm.sf(one.cuts[1], means, deviation)))
+    centres, counts, cuts, beyond = one.cells
+    total = counts @ np.log(norm.pdf(centres[:, None], means, deviation) @ shares)
+    total += beyond[0] * np.log(sum(shares * norm.cdf(cuts[0], means, deviation)))
+    return total + beyond[1] * np.log(sum(shares * norm.sf(cuts[1], means, deviation)))
 
 
 def test_the_hazard_of_a_normal_distribution_near_and_far():

@@ -13,7 +13,7 @@ from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.rows.array import ArrayRows
 from biclique.runtime.namespace import to_host
-from biclique.spectral.assign import assign_sampled, device_kmeans
+from biclique.spectral.assign import START_ROWS, assign_in_place, assign_sampled, lloyd_steps
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import DIRECT_BELOW, top_eigenpairs
 from tests.conftest import frozen
@@ -165,10 +165,10 @@ def test_the_same_bits_every_time():
     def run():
         cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
         rows = Extension.fit(cut, pairs, EPS)[1]
-        return rows, device_kmeans(rows, cut.weights, 3, n_init=3, random_state=0).labels
+        return to_host(rows), assign_in_place("kmeans", rows, cut.weights, 3, n_init=3, random_state=0).labels
 
     for first, second in zip(run(), run(), strict=True):
-        assert torch.equal(first, second)
+        assert np.array_equal(first, second)
 
 
 def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
@@ -199,10 +199,11 @@ def test_kmeans_on_tensors_is_kmeans_on_arrays(n, weighted, monkeypatch):
     monkeypatch.setattr("biclique.spectral.rounding.BLOCK_ENTRIES", 10_000)  # several blocks
     rows = blob_rows(n)
     weights = weights_of(n, weighted) if weighted else np.ones(n)
-    here = device_kmeans(rows, weights, 4, n_init=3, random_state=0)
-    there = device_kmeans(torch.tensor(rows), weights, 4, n_init=3, random_state=0)
-    assert isinstance(there.labels, torch.Tensor)
-    np.testing.assert_array_equal(to_host(there.labels), here.labels)
+    options = {"n_init": 3, "random_state": 0}
+    start = assign_sampled("kmeans", rows, weights, 4, cut=None, sample_rows=START_ROWS, **options)
+    here = lloyd_steps(rows, weights, start, 10)
+    there = assign_in_place("kmeans", torch.tensor(rows), weights, 4, **options)
+    np.testing.assert_array_equal(there.labels, here.labels)
     np.testing.assert_allclose(there.rule.centres, here.rule.centres, rtol=1e-9)
     np.testing.assert_array_equal(there.rule.labels(rows), here.labels)  # one rule for both kinds of rows
     means = [np.average(rows[here.labels == j], axis=0, weights=weights[here.labels == j]) for j in range(4)]

@@ -22,7 +22,7 @@ from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import best_jaccard
-from biclique.spectral.rounding import Seen
+from biclique.spectral.membership import Seen
 
 REJECTED = -1
 """The label of a row whose cluster is not sure enough."""

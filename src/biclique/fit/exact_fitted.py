@@ -24,7 +24,8 @@ from biclique.rows.checks import warn_about_spread
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import PIECE_ROWS, moved, on_host, padded, to_host
 from biclique.spectral.cut import Extension
-from biclique.spectral.rounding import Assignment, Seen
+from biclique.spectral.membership import Seen
+from biclique.spectral.rounding import Assignment
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ from biclique.kernels.kernel import Kernel
 from biclique.rows.array import find_rows, known_or_new, with_zeros
 from biclique.runtime.namespace import padded, to_host, unit_rows
 from biclique.spectral.lloyd import NewRows
-from biclique.spectral.rounding import Rule, Seen
+from biclique.spectral.membership import Seen
+from biclique.spectral.rounding import Rule
 
 
 class Points(ABC):

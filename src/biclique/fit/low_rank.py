@@ -38,7 +38,7 @@ from biclique.runtime.namespace import as_dtype, float64, moved, namespace, rows
 from biclique.spectral.cut import (
     NULL_EIGENVALUE,
     NormalizedCut,
-    check_order,
+    check_total,
     column_signs,
     shrunken_degrees,
     unshrunken_degrees,
@@ -202,23 +202,13 @@ def factored_spectrum(
     ``length`` is a typical |φ(x)|, the scale of rounding: 0 if no terms cancel. ``first`` is what the first pass gave,
     if it was made for another order already. ``solve`` is by default a decomposition.
     """
-    order = check_order(order)
     if first is None:
         first = RowSums.of(feature_map, source, n_jobs, progress)
     s = feature_map.project(first.sums)  # (r,)
     total = float(s @ s)  # ρ
     mean_degree = total / first.weight
     rounding = 4 * float(np.finfo(feature_map.dtype).eps) * length  # of |φ(x)|
-    if not np.isfinite(total):
-        raise DegreeError(
-            "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
-            "affinity function."
-        )
-    if total <= (rounding * first.weight) ** 2:  # s is a sum of φ(x)
-        raise DegreeError(
-            f"the kernel values sum to {total:.3g}, not above zero (or only by rounding), so there is no cut to "
-            "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
-        )
+    check_total(total, (rounding * first.weight) ** 2)  # s is a sum of φ(x)
     noise = rounding * length * first.weight / first.n_rows
     of_block = _second_pass(feature_map, first, feature_map.lift(s), mean_degree, order, noise, n_jobs)
     products = source.sum(of_block, "matrix", progress or Progress())

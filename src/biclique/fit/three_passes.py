@@ -30,7 +30,8 @@ from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import padded, to_host
 from biclique.spectral.assign import assign_sampled, one_each
-from biclique.spectral.rounding import Assignment, EmbeddingRule, Seen
+from biclique.spectral.membership import Seen
+from biclique.spectral.rounding import Assignment, EmbeddingRule
 from biclique.spectral.solver import warn_about_clipped, warn_about_null_columns
 
 

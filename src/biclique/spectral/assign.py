@@ -174,26 +174,8 @@ def _pivot_rotation(rows: FloatArray) -> FloatArray:
     return np.asarray(left @ right)
 
 
-def device_kmeans(
-    embedding: FloatArray,
-    weights: FloatArray,
-    n_clusters: int,
-    *,
-    n_init: int,
-    random_state: int | np.random.RandomState | None,
-) -> Assignment:
-    """Weighted k-means: the best start of a sample, then Lloyd steps over all rows until no label moves.
-
-    A sample of rows travels to the host, nothing else of their size; labels stay with the rows. A step waits for the
-    device twice.
-    """
-    options: dict[str, Any] = {"cut": None, "n_init": n_init, "random_state": random_state}
-    start = assign_sampled("kmeans", embedding, weights, n_clusters, sample_rows=START_ROWS, **options)
-    return lloyd_steps(embedding, weights, start, LLOYD_STEPS)
-
-
 def lloyd_steps(rows: FloatArray, weights: FloatArray, start: Assignment, most: int) -> Assignment:
-    """So many steps of k-means, or until no label moves, over rows wherever they lie."""
+    """So many steps of k-means over rows wherever they lie, or until no label moves."""
     labels, rule = start.labels, start.pointwise
     weights = moved(float64(weights), rows)
     for _ in range(most):
@@ -218,13 +200,17 @@ def assign_in_place(
     random_state: RandomState,
     order: IntArray | None = None,
 ) -> Assignment:
-    """Labels, on the host, of rows wherever they lie."""
-    options: dict[str, Any] = {"n_init": n_init, "random_state": random_state}
-    if name == "kmeans" and not on_host(rows):
-        found = device_kmeans(rows, weights, n_clusters, **options)
-    else:
-        exact = on_host(rows) and len(rows) <= MANY_ROWS
-        sample_rows = MANY_ROWS if exact else SAMPLE_ROWS
-        options |= {"cut": cut, "sample_rows": sample_rows, "order": order}
-        found = assign_sampled(name, rows, weights, n_clusters, **options)
+    """Labels, on the host, of rows wherever they lie.
+
+    On a device a sample of rows travels to the host, nothing else of their size. Its k-means is improved over all rows.
+    """
+    improved, sample_rows = name == "kmeans" and not on_host(rows), SAMPLE_ROWS
+    if improved:
+        sample_rows = START_ROWS
+    elif on_host(rows) and len(rows) <= MANY_ROWS:
+        sample_rows = MANY_ROWS
+    options: dict[str, Any] = {"cut": cut, "n_init": n_init, "random_state": random_state, "order": order}
+    found = assign_sampled(name, rows, weights, n_clusters, sample_rows=sample_rows, **options)
+    if improved:
+        found = lloyd_steps(rows, weights, found, LLOYD_STEPS)
     return replace(found, labels=to_host(found.labels).astype(np.intp))

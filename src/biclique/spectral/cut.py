@@ -72,7 +72,7 @@ class NormalizedCut:
         # Where values of both signs cancel, what is left of a sum may be rounding: |K_ij| ≤ √(K_ii K_jj). Sums of
         # values of one sign are right to a few digits less than the last, however small they are.
         noise = 0.0 if gram.nonnegative else 4 * float(np.finfo(gram.dtype).eps) * reach
-        self._check_total(noise * reach)
+        check_total(self.total, noise * reach)
         self._noise, self._root = noise, root
         self._apply(order)
         # With y = √(wS) p, the product B y needs only K(w p), which this pass has just computed.
@@ -169,19 +169,6 @@ class NormalizedCut:
         for rows in pieces:
             product[rows] -= self.trivial[rows, None] * along
         return product
-
-    def _check_total(self, noise: float) -> None:
-        if not np.isfinite(self.total):
-            raise DegreeError(
-                "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, "
-                "or check the affinity function."
-            )
-        if self.total <= noise:
-            raise DegreeError(
-                f"the kernel values sum to {self.total:.3g}, not above zero (or only by rounding), so there is "
-                "no cut to normalise: use affinity='rbf', or shift the data so that kernel values are positive (add "
-                "-X.min() to X)."
-            )
 
     def _refuse(self, bad: np.ndarray) -> NoReturn:
         lowest = to_host(self.shrunken)[bad].min()
@@ -314,6 +301,20 @@ def check_order(order: float) -> float:
         return float(order)
     except OverflowError as error:
         raise ParameterError("order is a whole number beyond 1e308: pass inf, which is the limit.") from error
+
+
+def check_total(total: float, noise: float) -> None:
+    """Refuse a sum of all of K that is not a number above zero and its rounding."""
+    if not np.isfinite(total):
+        raise DegreeError(
+            "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
+            "affinity function."
+        )
+    if total <= noise:
+        raise DegreeError(
+            f"the kernel values sum to {total:.3g}, not above zero (or only by rounding), so there is no cut to "
+            "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)."
+        )
 
 
 def shrunken_degrees(degrees: FloatArray, mean_degree: float, order: float) -> FloatArray:

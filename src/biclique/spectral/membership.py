@@ -25,6 +25,8 @@ back toward its middle, and a quarter of the rows are not placed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -32,6 +34,10 @@ from scipy.special import expit, log_ndtr, logsumexp, softmax
 
 from biclique._typing import FloatArray, IntArray
 from biclique.kernels.gamma_rules import weighted_median
+from biclique.runtime.namespace import moved, padded, to_host
+
+SEEN_ROWS = 20_000
+"""Training rows that are kept for probabilities. With so many, errors of a few thousandths are left."""
 
 COMPARED = 9
 """The nearest clusters with which each is compared. Farther ones have a probability of 0."""
@@ -101,51 +107,79 @@ def walk_coordinates(rows: FloatArray) -> tuple[FloatArray, np.ndarray]:
     return np.divide(rows[:, 1:], first, out=np.zeros_like(rows[:, 1:]), where=first > 0), here
 
 
-def fit_odds(
-    rows: FloatArray,
-    labels: IntArray,
-    weights: FloatArray,
-    values: FloatArray,
-    order: float,
-    *,
-    short_steps: bool = False,
-) -> Odds:
-    """The log-odds of pairs of clusters, from training rows, eigenvalues and the order of the cut.
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Some training rows of a fit: what probabilities are made of, when they are first asked for."""
 
-    ``short_steps``: those of neighbourhoods, by whose length no cluster is judged to be drawn out.
-    """
-    k = int(labels.max()) + 1
-    coordinates, here = walk_coordinates(rows)
-    members = [np.flatnonzero((labels == j) & here) for j in range(k)]
-    centres = np.zeros((k, coordinates.shape[1]))
-    for j, own in enumerate(members):
-        if len(own):
-            centres[j] = weighted_median(coordinates[own], weights[own])
-    pairs = near_pairs(centres)
-    directions = np.array([centres[b] - centres[a] for a, b in pairs]).reshape(len(pairs), len(centres[0]))
-    knots, log_odds = list[FloatArray](), list[FloatArray]()
-    lines, places = list[_Line](), list[int]()
-    for place, ((a, b), direction) in enumerate(zip(pairs, directions, strict=True)):
-        both = np.concatenate([members[a], members[b]])
-        t, w = coordinates[both] @ direction, weights[both]
-        ascending = np.argsort(t, kind="stable")
-        side = np.repeat([False, True], [len(members[a]), len(members[b])])[ascending]
-        t, w, first = t[ascending], w[ascending], len(members[a])
-        # Without a spread, or with too few rows to see one, the odds are a step half-way between the clusters.
-        middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
-        most = np.log1p(float(w.sum()))  # nobody is surer than the rows are many
-        near = np.spacing(abs(middle)) + np.finfo(float).tiny
-        knots.append(np.array([middle - near, middle + near]))
-        log_odds.append(np.array([-most, most]))
-        rate = float(direction**2 @ (1 - values) / max(direction @ direction, TINY))
-        line = _line(t, w, w * rows[both, 0][ascending] ** 2, side, middle, rate, folded=order > 2)
-        if line is not None:
-            lines.append(line)
-            places.append(place)
-    for place, line, mixture in zip(places, lines, settled(lines), strict=True):
-        knots[place] = line.knots
-        log_odds[place] = np.clip(line.log_odds(mixture, short_steps), *log_odds[place])
-    return Odds(k, pairs, directions, knots, log_odds)
+    rows: FloatArray  # (n, columns), the embedding, not scaled
+    labels: IntArray  # (n,)
+    weights: FloatArray  # (n,), multiplicities
+    values: FloatArray  # (columns − 1,), eigenvalues
+    order: float
+    short_steps: bool
+    """Whether K is that of neighbourhoods, by whose length no cluster is judged to be drawn out."""
+
+    @classmethod
+    def of(
+        cls,
+        rows: FloatArray,
+        labels: IntArray,
+        weights: FloatArray,
+        values: FloatArray,
+        order: float,
+        *,
+        short_steps: bool = False,
+    ) -> Seen:
+        """At most ``SEEN_ROWS``, evenly spaced; a copy on the host. Weights of a mean below 1 are divided by it."""
+        n = len(rows)
+        some = np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
+        own, w, named = (to_host(x[moved(some, x)]) for x in (rows, weights, labels))
+        values = padded(values, own.shape[1] - 1)
+        w = w / min(float(w.mean()), 1.0)
+        return cls(own.astype(float), named.astype(np.intp), w.astype(float), values, order, short_steps)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "odds"}
+
+    def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
+        """Probabilities of clusters, (n, k), of embedded rows with known labels: the largest is the label's."""
+        return self.odds.probabilities(rows, labels)
+
+    @cached_property
+    def odds(self) -> Odds:
+        """The log-odds of pairs of clusters."""
+        k = int(self.labels.max()) + 1
+        coordinates, here = walk_coordinates(self.rows)
+        members = [np.flatnonzero((self.labels == j) & here) for j in range(k)]
+        centres = np.zeros((k, coordinates.shape[1]))
+        for j, own in enumerate(members):
+            if len(own):
+                centres[j] = weighted_median(coordinates[own], self.weights[own])
+        pairs = near_pairs(centres)
+        directions = np.array([centres[b] - centres[a] for a, b in pairs]).reshape(len(pairs), len(centres[0]))
+        knots, log_odds = list[FloatArray](), list[FloatArray]()
+        lines = dict[int, _Line]()
+        for place, ((a, b), direction) in enumerate(zip(pairs, directions, strict=True)):
+            both = np.concatenate([members[a], members[b]])
+            t, w = coordinates[both] @ direction, self.weights[both]
+            ascending = np.argsort(t, kind="stable")
+            side = np.repeat([False, True], [len(members[a]), len(members[b])])[ascending]
+            t, w, first = t[ascending], w[ascending], len(members[a])
+            # Without a spread, or with too few rows to see one, the odds are a step half-way between the clusters.
+            middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
+            most = np.log1p(float(w.sum()))  # nobody is surer than the rows are many
+            near = np.spacing(abs(middle)) + TINY
+            knots.append(np.array([middle - near, middle + near]))
+            log_odds.append(np.array([-most, most]))
+            rate = float(direction**2 @ (1 - self.values) / max(direction @ direction, TINY))
+            volume = w * self.rows[both, 0][ascending] ** 2
+            line = _line(t, w, volume, side, middle, rate, folded=self.order > 2)
+            if line is not None:
+                lines[place] = line
+        for (place, line), mixture in zip(lines.items(), settled(list(lines.values())), strict=True):
+            knots[place] = line.knots
+            log_odds[place] = np.clip(line.log_odds(mixture, self.short_steps), *log_odds[place])
+        return Odds(k, pairs, directions, knots, log_odds)
 
 
 def near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
@@ -156,29 +190,29 @@ def near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairs if a < b]
 
 
-@dataclass(frozen=True)
-class Mixture:
+class Mixture(NamedTuple):
     """Two normal distributions of one variance for every line, or for one."""
 
     means: FloatArray  # (lines, 2)
     deviation: FloatArray  # (lines,)
     shares: FloatArray  # (lines, 2)
 
-    def of(self, some: IntArray | int) -> Mixture:
-        """Of some of the lines."""
-        return Mixture(self.means[some], self.deviation[some], self.shares[some])
+
+Group = TypeVar("Group", bound=tuple[FloatArray, ...])
+
+
+def _of(group: Group, some: IntArray | int) -> Group:
+    """Of some of the lines."""
+    return type(group)(*(field[some] for field in group))
 
 
 @dataclass(frozen=True)
 class _Line:
-    """Two clusters along u: knots, counts between two cuts, and masses beyond these."""
+    """Two clusters along u."""
 
     knots: FloatArray  # of t
     places: FloatArray  # u of the knots
-    centres: FloatArray  # (cells,), of the cells in u
-    counts: FloatArray  # (cells,)
-    cuts: FloatArray  # (2,)
-    beyond: FloatArray  # (2,), the weights outside the cuts
+    cells: Cells
     start: Mixture
     """That of the labels."""
     step: float = 0.0
@@ -222,11 +256,8 @@ def _line(
     return _Line(
         knots,
         places,
-        centres=(edges[1:] + edges[:-1]) / 2,
-        counts=counts,
-        cuts=cuts,
-        beyond=np.array([w[below].sum(), w[above].sum()]),
-        start=Mixture(means, deviation, shares),
+        Cells((edges[1:] + edges[:-1]) / 2, counts, cuts, np.array([w[below].sum(), w[above].sum()])),
+        Mixture(means, deviation, shares),
         step=float(np.sqrt(2 * max(rate, 0.0))),
         boundary=float(np.interp(middle, knots, places)),
     )
@@ -270,12 +301,12 @@ def settled(lines: list[_Line]) -> list[Mixture]:
     """
     if not lines:
         return []
-    cells = _Cells(*(np.array([getattr(line, name) for line in lines]) for name in _Cells.__annotations__))
-    start = Mixture(*(np.array([getattr(line.start, name) for line in lines]) for name in Mixture.__annotations__))
+    cells = Cells(*map(np.array, zip(*(line.cells for line in lines), strict=True)))
+    start = Mixture(*map(np.array, zip(*(line.start for line in lines), strict=True)))
     labelled = _climb(cells, start, free=False)
     free = _climb(cells, labelled, free=True)
     against = 2 * (cells.likelihood(free) - cells.likelihood(labelled)) > np.log(cells.total)
-    return [two_modes((free if against[place] else labelled).of(place)) for place in range(len(lines))]
+    return [two_modes(_of(free if against[place] else labelled, place)) for place in range(len(lines))]
 
 
 def two_modes(mixture: Mixture) -> Mixture:
@@ -285,7 +316,7 @@ def two_modes(mixture: Mixture) -> Mixture:
     Probabilities suppose that there are two. So the means are taken 2 s apart, where equal shares get two modes, with
     the same mean π_a m_a + π_b m_b and the same variance s² + π_a π_b (m_b − m_a)².
     """
-    means, deviation, shares = mixture.means, mixture.deviation, mixture.shares
+    means, deviation, shares = mixture
     gap, between = means[1] - means[0], shares[0] * shares[1]
     if gap >= MODES * deviation:
         return mixture
@@ -297,9 +328,8 @@ OUTWARD = np.array([-1.0, 1.0])[:, None]
 """The directions away from the two cuts, (2, 1)."""
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """What EM sees of lines."""
+class Cells(NamedTuple):
+    """What EM sees of lines, or of one: rows are counted in cells between two cuts, and beyond these."""
 
     centres: FloatArray  # (lines, cells), of cells in u
     counts: FloatArray  # (lines, cells), rows in them
@@ -310,10 +340,6 @@ class _Cells:
     def total(self) -> FloatArray:
         """All rows, (lines,)."""
         return np.asarray(self.counts.sum(axis=1) + self.beyond.sum(axis=1))
-
-    def of(self, some: IntArray) -> _Cells:
-        """Of some of the lines."""
-        return _Cells(self.centres[some], self.counts[some], self.cuts[some], self.beyond[some])
 
     def tails(self, mixture: Mixture) -> tuple[FloatArray, FloatArray]:
         """z of the cuts, outward, and log Φ(−z), both (lines, sides, clusters)."""
@@ -351,13 +377,13 @@ class _Cells:
         return Mixture(found, np.sqrt(np.maximum(variance, 0.0)), np.maximum(each / total[:, None], TINY))
 
 
-def _climb(cells: _Cells, start: Mixture, *, free: bool) -> Mixture:
+def _climb(cells: Cells, start: Mixture, *, free: bool) -> Mixture:
     """EM of every line from a start until nothing moves, with free shares or those of the start."""
-    found = start.of(np.arange(len(start.means)))
+    found = Mixture(*(field.copy() for field in start))
     least, going = 1e-6 * start.deviation, np.arange(len(start.means))
     for _ in range(STEPS):
-        before = found.of(going)
-        now = cells.of(going).step(before)
+        before = _of(found, going)
+        now = _of(cells, going).step(before)
         shares = now.shares if free else before.shares
         moved = np.abs(now.means - before.means) / before.deviation[:, None] + np.abs(shares - before.shares)
         found.means[going], found.shares[going] = now.means, shares

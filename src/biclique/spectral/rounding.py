@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -14,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
-from biclique.runtime.namespace import float64, full, identity, moved, namespace, padded, to_host
+from biclique.runtime.namespace import float64, full, identity, moved, namespace, to_host
 from biclique.spectral.lloyd import KernelRule, NewRows
-from biclique.spectral.membership import Odds, fit_odds
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
@@ -29,9 +27,6 @@ SAMPLE_ROWS = 20_000
 
 BLOCK_ENTRIES = 2**22
 """Entries of the table rows × clusters that are in memory at once."""
-
-SEEN_ROWS = 20_000
-"""Training rows that are kept for probabilities. With so many, errors of a few thousandths are left."""
 
 
 class EmbeddingRule(ABC):
@@ -77,50 +72,6 @@ class Assignment:
         places = np.cumsum(counts > 0) - 1
         labels = self.labels if len(used) == len(counts) else places[self.labels]
         return replace(self, labels=labels, rule=self.rule.keeping(used))
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Some training rows of a fit: what probabilities are made of, when they are first asked for."""
-
-    rows: FloatArray  # (n, columns), the embedding, not scaled
-    labels: IntArray  # (n,)
-    weights: FloatArray  # (n,), multiplicities
-    values: FloatArray  # (columns − 1,), eigenvalues
-    order: float
-    short_steps: bool
-    """Whether K is that of neighbourhoods."""
-
-    @classmethod
-    def of(
-        cls,
-        rows: FloatArray,
-        labels: IntArray,
-        weights: FloatArray,
-        values: FloatArray,
-        order: float,
-        *,
-        short_steps: bool = False,
-    ) -> Seen:
-        """At most ``SEEN_ROWS``, evenly spaced; a copy on the host. Weights of a mean below 1 are divided by it."""
-        n = len(rows)
-        some = np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
-        own, w, named = (to_host(x[moved(some, x)]) for x in (rows, weights, labels))
-        values = padded(values, own.shape[1] - 1)
-        w = w / min(float(w.mean()), 1.0)
-        return cls(own.astype(float), named.astype(np.intp), w.astype(float), values, order, short_steps)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "odds"}
-
-    @cached_property
-    def odds(self) -> Odds:
-        """Of every pair of clusters."""
-        return fit_odds(self.rows, self.labels, self.weights, self.values, self.order, short_steps=self.short_steps)
-
-    def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
-        """Probabilities of clusters, (n, k), of embedded rows with known labels: the largest is the label's."""
-        return self.odds.probabilities(rows, labels)
 
 
 @dataclass(frozen=True)
