@@ -14,12 +14,12 @@ from biclique import BicliqueSpectralClustering
 from biclique.cli import main
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS, FeatureMap
-from biclique.fit.settings import FACTORED, GRAM_NAMES
+from biclique.fit.settings import FACTORED
 from biclique.gram.by_name import GRAMS
 from biclique.gram.operator import GramOperator
 from biclique.kernels.held import HeldRows
 from biclique.spectral.assign import ASSIGNERS, Assigner
-from biclique.spectral.rounding import Assignment, EmbeddingRule, NearestCentre, kmeans
+from biclique.spectral.rounding import Assignment, EmbeddingRule, kmeans
 
 
 def model(**parameters):
@@ -188,20 +188,3 @@ def test_entries_on_the_command_line(table, capsys, options):
     assert main(["cluster", table, "-k", "4", *options]) == 0
     shown = capsys.readouterr().out
     assert "--gram" not in options or options[3] in shown
-
-
-def test_they_are_gone_with_their_entries(blobs, table, capsys):
-    known = "'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features', got"
-    assert not {"rowwise", "bumps"} & set(GRAM_NAMES)
-    for parameters, message in (
-        ({"gram": "rowwise"}, f"gram must be one of {known}"),
-        ({"gram": "bumps"}, f"gram must be one of {known}"),
-        ({"assign_labels": "signs"}, "assign_labels must be one of 'kmeans', .*'kernel_kmeans', got 'signs'"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            model(**parameters).fit(blobs[0])
-        ((name, value),) = parameters.items()
-        with pytest.raises(SystemExit):
-            main(["cluster", table, "-k", "4", f"--{name.replace('_', '-')}", value])
-        assert "invalid choice" in capsys.readouterr().err
-    assert isinstance(model().fit(blobs[0])._fitted.rule, NearestCentre)

@@ -58,26 +58,6 @@ def test_the_same_partition_as_on_the_host(blobs, device, order, affinity):
     assert ours.approximation_ is None
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"affinity": "neighborhoods"},
-        {},
-        {"assign_labels": "cluster_qr"},
-        {"assign_labels": "discretize"},
-        {"row_normalize": True},
-        {"sample_weight": np.arange(3000) % 3 + 1},
-    ],
-    ids=str,
-)
-def test_groups_are_found_and_rows_get_their_labels_again(blobs, device, own):
-    X, y = blobs
-    model = fitted(X, device, **own)
-    assert adjusted_rand_score(y, model.labels_) > 0.98
-    assert np.array_equal(model.embedding_, fitted(X, device, **own).embedding_)
-    assert np.array_equal(model.predict(X), model.labels_)
-
-
 WAYS = [
     {},
     {"affinity": "neighborhoods"},
@@ -290,14 +270,6 @@ def test_a_start_from_some_rows_misses_no_group(blobs, device, monkeypatch):
     monkeypatch.setattr(_device, "DEVICE_START_ROWS", 300)
     assert plain.eigenvalues_[0] == pytest.approx(1, abs=1e-4)
     np.testing.assert_allclose(fitted(X, device, order=2).eigenvalues_, plain.eigenvalues_, atol=1e-4)
-
-
-def test_weights_are_repeated_rows(blobs, device):
-    X, counts = blobs[0][:1200], np.random.default_rng(0).integers(1, 4, 1200)
-    heavy = fitted(X, device, sample_weight=counts, gamma=0.02, eigen_tol=1e-6)
-    repeated = host(np.repeat(X, counts, axis=0), gamma=0.02)
-    np.testing.assert_allclose(heavy.eigenvalues_, repeated.eigenvalues_, rtol=1e-4)
-    assert adjusted_rand_score(np.repeat(heavy.labels_, counts), repeated.labels_) > 0.999
 
 
 @pytest.mark.parametrize("gram", ["auto", "nystroem"])

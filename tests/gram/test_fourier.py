@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram import fourier
 from biclique.gram.fourier import FourierGram, Grid, far_apart
@@ -218,25 +218,3 @@ def test_fits_are_those_of_exact_tiles(data):
     assert (fast.predict(X) == fast.labels_).all()
     new = X[:50] + 1e-3
     assert adjusted_rand_score(fast.predict(new), tiled.predict(new)) > 0.97
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("size", [1, 32])
-def test_planted_groups_are_found(size):
-    random = np.random.default_rng(size)
-    X = np.concatenate([random.normal(size=(1500, 2)) * 0.5 + c for c in ((0, 0), (4, 0), (0, 4))])
-    X = np.concatenate([X, random.normal(size=(size, 2)) * 0.05 + 30])
-    values = [
-        BicliqueSpectralEmbedding(4, affinity="rbf", gram=gram, gamma=0.5, order=2, random_state=1).fit(X).eigenvalues_
-        for gram in ("tiled", "fourier")
-    ]
-    np.testing.assert_allclose(values[1], values[0], atol=1e-4)
-
-
-def test_weights_and_repeats_agree():
-    X = spread_rows(2)[:200]
-    weights = np.random.default_rng(0).integers(1, 4, 200)
-    options = {"affinity": "rbf", "gram": "fourier", "random_state": 0, "gamma": 0.5}
-    repeated = BicliqueSpectralClustering(2, **options).fit(np.repeat(X, weights, axis=0))
-    weighted = BicliqueSpectralClustering(2, **options).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, weights))

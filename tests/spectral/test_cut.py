@@ -7,7 +7,7 @@ from biclique.gram.dense import DenseGram, StoredCross
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import RBF, Columns, Linear
 from biclique.kernels.named import KERNEL_NAMES, make_kernel
-from biclique.spectral.cut import Extension, NormalizedCut, check_order, cluster_shares, least_order
+from biclique.spectral.cut import Extension, NormalizedCut, check_order
 from biclique.spectral.solver import top_eigenpairs
 from tests import oracles
 from tests.oracles import algorithm_1, contracted, contracted_gram, extended, gram_tensor, modularity, projector
@@ -163,35 +163,6 @@ def test_a_degree_near_the_smallest_number():
 
 
 # Which order
-
-
-def tried(smallest, n=100):
-    """What ``least_order`` takes if the smaller of two clusters has so many of 100 rows; None: no positive degrees."""
-    asked = []
-
-    def attempt(order):
-        asked.append(order)
-        size = smallest[order]
-        if size is None:
-            raise DegreeError("no cut")
-        return np.array([1 - size / n, size / n]), n, f"the fit at {order}"
-
-    found = least_order(list(smallest), 2, attempt)
-    return found[0], found[2], asked
-
-
-def test_the_least_order_without_a_small_cluster_is_taken():
-    """√(100/2) is 7.07 rows."""
-    assert tried({2: 8, 3: 50, 4: 50}) == (2, "the fit at 2", [2])
-    assert tried({2: 7, 3: 8, 4: 50}) == (3, "the fit at 3", [2, 3])
-    assert tried({2: 1, 3: 5, 4: 5}) == (3, "the fit at 3", [2, 3, 4])
-    assert tried({2: None, 3: 1, 4: None}) == (3, "the fit at 3", [2, 3, 4])
-    with pytest.raises(DegreeError, match="no order from 2 to 4 can be taken: no cut"):
-        tried({2: None, 4: None})
-
-
-def test_shares_are_of_weights():
-    assert cluster_shares(np.array([0, 2, 2]), np.array([1.0, 2.0, 5.0]), 4).tolist() == [1 / 8, 0, 7 / 8, 0]
 
 
 @pytest.mark.parametrize("n_far", [0, 1, 4])

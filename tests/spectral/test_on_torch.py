@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from biclique.exceptions import DegreeError, ParameterError
+from biclique.exceptions import DegreeError
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
 from biclique.gram.dense import DenseGram, StoredCross
@@ -240,16 +240,6 @@ def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monke
         )  # one map, both kinds
 
 
-def test_a_factored_operator_on_tensors_is_solved_there():
-    X = points(LARGE)
-    landmarks = NystroemMap(RBF(GAMMA), X[:60], np.float64)
-    _, pairs = solved(FactoredGram(landmarks, X), 4, None, None)
-    _, found = solved(FactoredGram(landmarks, torch.tensor(X)), 4, None, None)
-    assert isinstance(found.vectors, torch.Tensor)
-    np.testing.assert_allclose(found.values, pairs.values, atol=1e-10)
-    np.testing.assert_allclose(projector(to_host(found.vectors)), projector(pairs.vectors), atol=1e-7)
-
-
 def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
     X, weights = np.random.default_rng(0).normal(size=(3000, 4)) + 1, np.ones(3000)
     landmarks = NystroemMap(Linear(), X[:10], np.float64)
@@ -320,14 +310,6 @@ def test_bad_degrees_are_named_as_on_the_host():
     cut, pairs = solved(TorchGram(gram_of(SMALL)), 2, None, None)
     with pytest.raises(DegreeError, match=r"1 of 2 new rows .*first: row 1"):
         Extension.fit(cut, pairs, EPS)[0].embed(TorchCross(torch.ones(2, SMALL).double() * torch.tensor([[1.0], [-1]])))
-
-
-def test_what_stays_on_the_host_is_refused_in_words():
-    with pytest.raises(ParameterError, match="kernel of an inner product, not 'laplacian'"):
-        NystroemMap(Laplacian(GAMMA), points(40)).columns(torch.tensor(points(5)))
-    cut = NormalizedCut(TorchGram(gram_of(SMALL)), 2)
-    with pytest.raises(ParameterError, match="on the host alone"):
-        assign_sampled("kernel_kmeans", cut.trivial[:, None], cut.weights, 3, cut=cut, n_init=2, random_state=0)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64", "int8"])

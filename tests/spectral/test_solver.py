@@ -249,13 +249,6 @@ def test_small_problems_are_solved_exactly(name, k):
     np.testing.assert_allclose(found.images, found.vectors * found.values, atol=1e-13)
 
 
-@pytest.mark.usefixtures("both_ways")
-def test_a_vector_that_is_not_wanted_does_not_stand_before_negative_eigenvalues():
-    operator = Known([0.5, 0.0, *np.linspace(-0.1, -1, 38)])
-    found = dense_eigenpairs(operator, 3, operator.vector(1))
-    np.testing.assert_allclose(found.values, np.delete(operator.values, 1)[:3], atol=1e-13)
-
-
 @pytest.mark.parametrize("how", ["too few", "skew", "no eigenvectors", "error"])
 def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
     """LAPACK's solver for a few eigenpairs must not be believed."""

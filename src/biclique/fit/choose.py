@@ -11,7 +11,7 @@ from scipy import sparse
 
 from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type, has_tiles
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, exact_columns, map_kind
 from biclique.features.neighborhoods import canonical_order
 from biclique.fit.settings import FACTORED, Settings
@@ -29,7 +29,6 @@ from biclique.rows.array import RowSource, Vertices, digests, distinct_given, di
 from biclique.runtime.memory import format_bytes, require_memory
 from biclique.runtime.namespace import on_host
 from biclique.spectral.assign import ASSIGNERS
-from biclique.spectral.cut import cluster_shares, least_order
 from biclique.spectral.rounding import Assignment
 from biclique.spectral.solver import basis_bytes, block_columns, direct_bytes, solves_directly
 
@@ -229,26 +228,38 @@ def cut_and_label(
     cut: Callable[[float, Cut | None], Cut],
     label: Callable[[Cut], Assignment],
 ) -> tuple[Cut, Assignment | None, float, str]:
-    """The cut at the only order, or at the least one without a tiny cluster; clusters if any are wanted; and why.
+    """The cut at the only order; of several, at the least one whose k clusters all have √(n/k) of n rows.
 
+    If there is none, the one whose smallest cluster is largest is taken. Also clusters, if any are wanted, and why.
     ``cut`` may start from what the order before found.
     """
-    wanted, k = settings.n_clusters is not None, settings.n_groups
+    wanted, k, n = settings.n_clusters is not None, settings.n_groups, len(weights)
     if len(orders) == 1:
         reason = "neighbourhoods are cut at order 2" if settings.kernel.neighborhoods else "the only one"
         found = cut(orders[0], None)
         reason = reason if isinstance(settings.order, str) else "as asked for"
         return found, label(found) if wanted else None, orders[0], reason
+    best: tuple[float, float, Cut, Assignment] | None = None
     last: Cut | None = None
-
-    def attempt(order: float) -> tuple[FloatArray, int, tuple[Cut, Assignment]]:
-        nonlocal last
-        last = cut(order, last)
-        assignment = label(last)
-        return cluster_shares(assignment.labels, weights, k), len(weights), (last, assignment)
-
-    order, reason, (found, assignment) = least_order(orders, k, attempt)
-    return found, assignment if wanted else None, order, reason
+    reasons, error, needed = [], None, 1 / np.sqrt(n * k)
+    for order in orders:
+        try:
+            last = cut(order, last)
+            assignment = label(last)
+        except DegreeError as refused:
+            error = refused
+            reasons.append(f"order {order:g}: degrees that are not positive")
+            continue
+        smallest = float((np.bincount(assignment.labels, weights, k)[:k] / weights.sum()).min())
+        reasons.append(f"order {order:g}: smallest cluster {n * smallest:.4g} of {n} rows ({n * needed:.1f} needed)")
+        if best is None or smallest > best[0]:
+            best = smallest, order, last, assignment
+        if smallest >= needed:
+            break
+    if best is None:
+        raise DegreeError(f"no order from {orders[0]:g} to {orders[-1]:g} can be taken: {error}") from error
+    _, order, found, assignment = best
+    return found, assignment if wanted else None, order, "; ".join(reasons)
 
 
 # What is refused

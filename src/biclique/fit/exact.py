@@ -32,7 +32,7 @@ from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
 from biclique.gram.torch_gram import TorchGram
 from biclique.multiway import SymmetricGram
-from biclique.neighbors.index import members_of, without_loops
+from biclique.neighbors.index import without_loops
 from biclique.progress import Progress
 from biclique.rows.array import RowSource, Vertices, distinct_drawn
 from biclique.runtime.arguments import check_random
@@ -267,14 +267,13 @@ class ExactCuts:
         k = min(self.settings.n_groups, self.settings.n_columns)
         if parts.max() + 1 >= k:
             parts = grouped(parts, volumes, k)[parts]
-
-        def solve(members: IntArray, wanted: int) -> EigenResult:
-            own = cut.restricted(self.gram.restricted(members), members)
-            return self.solve_connected(own, wanted, np.random.RandomState(self._part_seed))
-
-        found = parted_eigenpairs(cut, parts, members_of(parts), self.n_vectors, solve)
-        cut.take_start()  # of which nothing is needed any more
-        return found
+        cut.take_start()  # which is of the whole
+        return parted_eigenpairs(
+            cut,
+            parts,
+            self.n_vectors,
+            lambda own, wanted: self.solve_connected(own, wanted, np.random.RandomState(self._part_seed)),
+        )
 
 
 # K, and what makes K of other rows in the same way, if every pass computes it anew

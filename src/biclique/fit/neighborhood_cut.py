@@ -38,7 +38,6 @@ from biclique.fit.settings import Settings
 from biclique.fit.three_passes import Mapped
 from biclique.gram.sparse import SparseGram
 from biclique.kernels.gower import Columns, Gower
-from biclique.neighbors.index import members_of
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, RowSource, Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
@@ -263,12 +262,7 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
         return replace(found, vectors=vectors, images=images, space=None)
     scale = sparse.dia_array((s[None, :], [0]), shape=G.shape)
     cut = NormalizedCut(SparseGram(sparse.csr_array(scale @ G @ scale), n_jobs=1), 2.0)
-
-    def solve(members: IntArray, wanted: int) -> EigenResult:
-        own = cut.restricted(cut.gram.restricted(members), members)
-        return graph_eigenpairs(own, wanted, tol=tol, random_state=0)
-
-    return parted_eigenpairs(cut, parts, members_of(parts), k, solve)
+    return parted_eigenpairs(cut, parts, k, lambda own, wanted: graph_eigenpairs(own, wanted, tol=tol, random_state=0))
 
 
 class _Deflated:

@@ -16,7 +16,6 @@ from scipy.linalg import svd
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, RandomState
-from biclique.exceptions import ParameterError
 from biclique.runtime.namespace import float64, moved, on_host, rows_on_host, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans
@@ -87,10 +86,6 @@ def lowered_cut(
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:
     """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
-    if not on_host(cut.like):
-        raise ParameterError(
-            "assign_labels='kernel_kmeans' runs on the host alone: leave device at None, or use 'kmeans'."
-        )
     random = check_random_state(random_state)
     place = np.arange(len(embedding)) if order is None else order
     start = kmeans(embedding[place], weights[place], n_clusters, n_init=n_init, random_state=random)

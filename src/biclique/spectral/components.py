@@ -12,11 +12,12 @@ One convention for neighbourhoods, neighbour graphs, given sparse matrices and h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
+from biclique.neighbors.index import members_of
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import EigenResult
 
@@ -33,8 +34,8 @@ def grouped(parts: IntArray, volumes: FloatArray, n_groups: int) -> IntArray:
     return group_of
 
 
-Solve = Callable[[IntArray, int], EigenResult]
-"""So many leading eigenpairs of the cut of some rows alone."""
+Solve = Callable[[NormalizedCut, int], EigenResult]
+"""So many leading eigenpairs of the cut of a connected component."""
 
 
 def part_vectors(cut: NormalizedCut, part_of: IntArray) -> FloatArray:
@@ -51,19 +52,24 @@ def part_vectors(cut: NormalizedCut, part_of: IntArray) -> FloatArray:
     return np.asarray(np.sqrt(cut.weights * cut.shrunken)[:, None] * of_parts[part_of])
 
 
-def parted_eigenpairs(
-    cut: NormalizedCut, part_of: IntArray, members_of_parts: Sequence[IntArray], k: int, solve: Solve
-) -> EigenResult:
+def parted_eigenpairs(cut: NormalizedCut, part_of: IntArray, k: int, solve: Solve) -> EigenResult:
     """The k leading eigenpairs of B at order 2: q − 1 of the q parts, and the largest of the parts' own.
 
     The product with all vectors, one pass, gives true residuals.
     """
+    if cut.order != 2:
+        raise ValueError("degrees of higher orders are not those of a part")
+    members_of_parts = members_of(part_of)
     n, q = len(part_of), len(members_of_parts)
     known = part_vectors(cut, part_of)[:, 1 : k + 1]
     own: list[EigenResult] = []
     for members in members_of_parts:
         wanted = min(k + 1 - q, len(members) - 1)
-        own.append(solve(members, wanted) if wanted > 0 else EigenResult.none(np.empty(len(members))))
+        if wanted > 0:
+            inside = NormalizedCut(cut.gram.restricted(members), 2.0, cut.weights[members])
+            own.append(solve(inside, wanted))
+        else:
+            own.append(EigenResult.none(np.empty(len(members))))
     ranked = sorted((-float(value), part, j) for part, found in enumerate(own) for j, value in enumerate(found.values))
     chosen = ranked[: max(k + 1 - q, 0)]
     vectors = np.zeros((n, known.shape[1] + len(chosen)))

@@ -17,10 +17,9 @@ A higher order keeps isolated rows from owning an eigenvector. Its price is that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 import numpy as np
 from scipy.linalg import eigh
@@ -119,23 +118,6 @@ class NormalizedCut:
         start, image = self.start, self.start_image
         self.start = self.start_image = full((self.shape[0], 0), 0.0, self.like)
         return (start, image) if start.shape[1] else (None, None)
-
-    def restricted(self, gram: GramOperator, members: IntArray) -> NormalizedCut:
-        """The cut of rows that are linked to no others, at order 2: no pass over their K, which is ``gram``.
-
-        Their degrees are what they are among all rows. So are the products with the start, up to a multiple of √(wS).
-        """
-        if self.order != 2:
-            raise ValueError("degrees of higher orders are not those of a part")
-        other = copy(self)
-        other.gram, other._row_numbers = gram, self._row_numbers[members]
-        other.weights, other.degrees, other._root = self.weights[members], self.degrees[members], self._root[members]
-        other.total, weight = scalars(other.weights @ other.degrees, other.weights.sum())
-        other.mean_degree = other.total / weight
-        other._apply(2.0)
-        other.start, other.start_image = self.start[members], other._without_trivial(self.start_image[members])
-        other.n_passes = 0
-        return other
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -333,45 +315,8 @@ def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -
     return order / 2 * shrunken - (order / 2 - 1) * mean_degree
 
 
-# Which order: the least one that leaves no tiny cluster
-
 ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
 """What ``order="auto"`` tries in turn for a kernel."""
 
 SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
 """The same for symmetric contractions, which have whole orders."""
-
-Result = TypeVar("Result")
-
-
-def least_order(
-    orders: Sequence[float], n_clusters: int, attempt: Callable[[float], tuple[FloatArray, int, Result]]
-) -> tuple[float, str, Result]:
-    """The least order whose k clusters all have √(n/k) of n rows; else the one whose smallest cluster is largest.
-
-    ``attempt`` gives the share of the weight of every cluster, n, and the fit. Returns the order, why it was taken, and
-    its fit.
-    """
-    best: tuple[float, float, Result] | None = None
-    reasons, error = [], None
-    for order in orders:
-        try:
-            shares, n, result = attempt(order)
-        except DegreeError as found:
-            error = found
-            reasons.append(f"order {order:g}: degrees that are not positive")
-            continue
-        smallest, needed = float(shares.min()), 1 / np.sqrt(n * n_clusters)
-        reasons.append(f"order {order:g}: smallest cluster {n * smallest:.4g} of {n} rows ({n * needed:.1f} needed)")
-        if best is None or smallest > best[0]:
-            best = smallest, order, result
-        if smallest >= needed:
-            break
-    if best is None:
-        raise DegreeError(f"no order from {orders[0]:g} to {orders[-1]:g} can be taken: {error}") from error
-    return best[1], "; ".join(reasons), best[2]
-
-
-def cluster_shares(labels: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
-    """The share of the weight of every cluster, (k,)."""
-    return np.asarray(np.bincount(labels, weights, n_clusters)[:n_clusters] / weights.sum())
