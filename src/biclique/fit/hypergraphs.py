@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
 from biclique.fit.choose import Chosen
-from biclique.fit.exact import ExactCuts, assign, solve_cut
+from biclique.fit.exact import ExactCuts, assign, draw_start, solve_cut
 from biclique.fit.exact_fitted import ExactPoints, fitted_cut
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.settings import Settings
@@ -26,7 +26,6 @@ from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import (
     EigenResult,
     basis_bytes,
-    block_columns,
     direct_bytes,
     solves_directly,
     warn_unless_converged,
@@ -102,14 +101,12 @@ def fit_hypergraph(
     New rows are new vertices, and have the label −1 if they join no edge.
     """
     n, k = gram.n, min(settings.n_columns, gram.n) - 1
-    direct = k < 1 or solves_directly(n, k)
-    needed = direct_bytes(n) if direct else basis_bytes(n, k)
+    needed = direct_bytes(n) if k < 1 or solves_directly(n, k) else basis_bytes(n, k)
     require_memory(needed, f"{k} eigenvectors of {n} vertices", "ask for fewer clusters.")
     settings = settings.seeded()
-    random = check_random(settings.random_state)
-    order = check_order(float(settings.order))
-    probe = None if direct else _probe(gram.parts(), n, k, random)
+    random, order = check_random(settings.random_state), check_order(float(settings.order))
     vertices = Vertices.of_rows(hypergraph.incidence, np.ones(n), given=True)
+    probe = draw_start(settings, vertices, gram, None, order, random)
     chosen = Chosen(gram.name, "an expansion, multiplied edge by edge", n, order=order, order_reason="as asked for")
     found = HypergraphCuts(settings, vertices, gram, chosen, (order,), random, progress, probe=probe).at(order)
     warn_unless_converged(found.pairs)
@@ -118,11 +115,3 @@ def fit_hypergraph(
     fitted = fitted_cut(settings, chosen, found, points)
     fitted.rule, fitted.unlike = assignment.rule, NO_CLUSTER
     return fitted, Training(n, found.rows, assignment.labels, assignment.cut_history)
-
-
-def _probe(parts: IntArray, n: int, k: int, random: np.random.RandomState) -> FloatArray:
-    """A start for the solver: indicators of the connected components, which are eigenvectors at order 2, then noise."""
-    start = random.standard_normal((n, block_columns(k, n)))
-    for part in range(min(int(parts.max()) + 1, k)):
-        start[:, part] = parts == part
-    return start
