@@ -101,8 +101,6 @@ def gap(ours, exact):
     return np.abs(ours.eigenvalues_ - exact.eigenvalues_).max() / exact.eigenvalues_[0]
 
 
-
-
 @given(
     st.sampled_from(["rbf", "laplacian"]),
     st.floats(-4, 1),

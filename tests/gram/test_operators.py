@@ -19,7 +19,7 @@ from biclique.gram.tiled import TiledGram, tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph
 from biclique.hypergraph.expansions import ExpansionGram
-from biclique.kernels import RBF, Cosine, Polynomial
+from biclique.kernels import RBF, Cosine
 from biclique.kernels.named import DirectRBF
 from biclique.multiway import SymmetricGram, symmetric_gram
 from tests import oracles
@@ -99,13 +99,6 @@ class TestSpreadTiles(TestTiled):
         return SpreadTiles(super().of(rows, n_jobs), HereAndNow())
 
 
-class TestTiledFloat32(OfRows):
-    tolerance = 2e-6
-
-    def of(self, rows, n_jobs=None):
-        return TiledGram(self.kernel, rows, dtype=np.float32, n_jobs=n_jobs)
-
-
 class TestTiledDirect(TestTiled):
     kernel = DirectRBF(0.7)
 
@@ -157,21 +150,6 @@ class OfMap(OfRows):
 
 class TestLandmarks(OfMap):
     kind = "nystroem"
-
-
-class TestFourier(OfMap):
-    kind = "fourier"
-
-
-class TestExactFeatures(OfMap):
-    kind, kernel = "exact", Polynomial(0.7, 1.0, 2)
-
-    def test_it_is_the_kernel(self):
-        np.testing.assert_allclose(self.dense(), self.kernel.block(X, X), rtol=1e-12)
-
-
-class TestSketch(OfMap):
-    kind, kernel = "sketch", Polynomial(0.7, 1.0, 3)
 
 
 class TestNeighborhoods(OfMap):

@@ -29,16 +29,11 @@ def matrix_of(cut):
 
 
 @pytest.mark.parametrize("m", [2, 4, 6])
-def test_contraction_of_the_tensor_is_the_closed_form(m):
-    K = symmetric_matrix(5)
-    np.testing.assert_allclose(contracted(gram_tensor(K, m)) / 5 ** (m - 2), contracted_gram(K, m))
-
-
-@pytest.mark.parametrize("m", [2, 4, 6])
-def test_shrunken_degrees_are_those_of_the_contraction(m):
+def test_contraction_of_the_tensor_and_its_degrees_are_the_closed_form(m):
     K = np.abs(symmetric_matrix(5))
-    degrees = contracted(gram_tensor(K, m)).sum(axis=1) / 5 ** (m - 2)
-    np.testing.assert_allclose(degrees, (m / 2) ** 2 * cut_of(K, m).shrunken)
+    contraction = contracted(gram_tensor(K, m)) / 5 ** (m - 2)
+    np.testing.assert_allclose(contraction, contracted_gram(K, m))
+    np.testing.assert_allclose(contraction.sum(axis=1), (m / 2) ** 2 * cut_of(K, m).shrunken)
 
 
 @pytest.fixture(params=USABLE)

@@ -190,13 +190,6 @@ def test_too_few_iterations_are_not_called_converged():
     check_residuals(cut, result)
 
 
-def test_small_graphs_are_decomposed():
-    cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(200))), 2.1)
-    result = graph_eigenpairs(cut, 5)
-    values, _ = decomposition(cut)
-    np.testing.assert_allclose(result.values, values[:5], atol=1e-12)
-
-
 def test_many_pairs_of_a_graph_that_hardly_coarsens():
     """b = 63 columns: the only levels with as many vertices are nearly as large as the graph."""
     cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(800))), 2.1)

@@ -101,11 +101,15 @@ def test_too_few_passes_are_reported_not_hidden():
     assert (result.residuals > result.target).any()
 
 
-def test_long_runs_restart_and_still_converge():
+def test_long_runs_restart_converge_and_report_every_pass():
     operator = Known(np.linspace(1, 0, N))
-    result = top_eigenpairs(operator, 3, tol=1e-4, max_iter=500, random_state=0)
+    seen = []
+    options = {"random_state": 0, "report": lambda *facts: seen.append(facts)}
+    result = top_eigenpairs(operator, 3, tol=1e-4, max_iter=500, **options)
     assert result.converged
     assert result.n_passes > 13  # more blocks than are kept
+    assert [passes for passes, _, _ in seen] == list(range(1, result.n_passes + 1))
+    assert seen[-1][1] <= seen[-1][2]
     np.testing.assert_allclose(result.values, operator.values[:3], atol=1e-6)
 
 
@@ -130,13 +134,6 @@ def test_any_block_is_the_product_of_its_factors(block):
     Q, R = BlockKrylov(Known(SPECTRA["gap"]), 2, None, 0)._orthonormal(block)
     np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(Q @ R, block, atol=1e-12)
-
-
-def test_every_pass_is_reported():
-    seen = []
-    result = top_eigenpairs(Known(SPECTRA["gap"]), 4, random_state=0, report=lambda *facts: seen.append(facts))
-    assert [passes for passes, _, _ in seen] == list(range(1, result.n_passes + 1))
-    assert seen[-1][1] <= seen[-1][2]
 
 
 # SciPy's solvers: the same target
