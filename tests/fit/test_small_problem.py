@@ -67,18 +67,6 @@ def test_the_docstrings_formula():
     np.testing.assert_allclose(ours[:, 0], np.sqrt(S / rho), atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_chunks_and_threads_change_nothing(dtype):
-    X, w = rows(9000), np.ones(9000)
-    feature_map = NystroemMap(RBF(0.3), X[:64], dtype)
-    whole = factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=1)
-    threads = factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=3)
-    assert np.array_equal(whole.coefficients, threads.coefficients)
-    assert np.array_equal(whole.embed_seen(X, 1)[0], threads.embed_seen(X, 3)[0])
-    pieces = factored_spectrum(feature_map, in_chunks(X, w, 1234), 4, 3, length=1.0)
-    np.testing.assert_allclose(pieces.values, whole.values, rtol=1e-4 if dtype == np.float32 else 1e-10)
-
-
 @pytest.mark.parametrize("kernel", [RBF(1e-3), RBF(1e-2), RBF(0.1), Laplacian(1e-3), Laplacian(1e-2)])
 def test_float32_invents_no_eigenvalue(kernel):
     X, w = rows(1500), np.ones(1500)

@@ -134,17 +134,6 @@ def test_null_columns_have_a_warning(settings):
     assert (np.abs(model.embedding_).max(axis=0) > 0).tolist() == [True, True, False, False]
 
 
-def test_weights_are_repeated_rows(blobs):
-    X = blobs[0][:600]
-    weights = np.random.default_rng(0).integers(0, 4, 600)
-    settings = {"rank": 400, "gamma": 0.02, "precision": "float64", "order": 4}
-    heavy, repeated = fitted(X, sample_weight=weights, **settings), fitted(np.repeat(X, weights, axis=0), **settings)
-    # Landmarks are drawn anew, and nearly all rows are landmarks: equal but for that.
-    np.testing.assert_allclose(heavy.eigenvalues_, repeated.eigenvalues_, rtol=1e-3)
-    assert len(heavy.labels_) == 600
-    assert adjusted_rand_score(np.repeat(heavy.labels_, weights), repeated.labels_) > 0.99
-
-
 @pytest.mark.once
 def test_kernel_kmeans(blobs, exactly):
     X, _ = blobs

@@ -8,7 +8,6 @@ from biclique.exceptions import DegreeError
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
 from biclique.gram.dense import DenseGram, StoredCross
-from biclique.gram.factored import FactoredGram
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.rows.array import ArrayRows
@@ -288,10 +287,9 @@ def test_passes_keep_their_digits_where_a_program_allows_fewer():
 
     torch.set_float32_matmul_precision("medium")
     try:
-        gram = FactoredGram(Spying(Linear(), 3, np.float32), torch.tensor(points(50)))
-        gram.matmat(np.ones((50, 2)))
-        gram.diagonal()
-        factored_spectrum(gram.map, ArrayRows(abs(gram.rows), np.ones(50)), 4, 1, length=1.0)
+        rows = torch.tensor(abs(points(50)))
+        found = factored_spectrum(Spying(Linear(), 3, np.float32), ArrayRows(rows, np.ones(50)), 4, 1, length=1.0)
+        found.embed_seen(rows)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
