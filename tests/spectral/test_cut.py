@@ -173,15 +173,13 @@ def test_a_fit_takes_the_order_of_the_definition(n_far):
 
 # The extension to new rows
 
-EPS = float(np.finfo(float).eps)
-
 
 def fitted(order, weights, n=40, k=3):
     X = np.random.default_rng(0).normal(size=(n, 3))
     gram = DenseGram.from_kernel(RBF(0.3), X)
     cut = NormalizedCut(gram, order, weights)
     pairs = top_eigenpairs(cut, k, deflate=cut.trivial)
-    extension, rows = Extension.fit(cut, pairs, EPS)
+    extension, rows = Extension.fit(cut, pairs)
     return X, gram, cut, pairs, extension, rows
 
 
@@ -207,7 +205,7 @@ def test_before_convergence_training_rows_still_come_back():
     cut = NormalizedCut(gram, 4, probe=np.random.default_rng(1).normal(size=(1500, 9)))
     pairs = top_eigenpairs(cut, 5, max_iter=2, start=cut.start, start_image=cut.start_image, deflate=cut.trivial)
     assert not pairs.converged
-    extension, rows = Extension.fit(cut, pairs, EPS)
+    extension, rows = Extension.fit(cut, pairs)
     np.testing.assert_allclose(extension.embed(gram.cross(X[:200])), rows[:200], rtol=1e-7, atol=1e-9)
 
 
@@ -216,7 +214,7 @@ def test_null_eigenvalues_give_columns_of_zeros(order):
     X = np.random.default_rng(0).normal(size=(30, 2)) + 5
     gram = DenseGram.from_kernel(Linear(), X)  # rank 2: the third pair is null
     cut = NormalizedCut(gram, order)
-    extension, rows = Extension.fit(cut, top_eigenpairs(cut, 5, deflate=cut.trivial), EPS)
+    extension, rows = Extension.fit(cut, top_eigenpairs(cut, 5, deflate=cut.trivial))
     assert extension.informative.sum() <= 2
     assert (rows[:, 1:][:, ~extension.informative] == 0).all()
     assert (extension.embed(gram.cross(X + 0.1))[:, 1:][:, ~extension.informative] == 0).all()

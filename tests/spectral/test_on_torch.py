@@ -20,7 +20,6 @@ from tests.oracles import projector
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-EPS = float(np.finfo(float).eps)
 GAMMA = 0.3
 SMALL, LARGE = 200, DIRECT_BELOW + 388
 
@@ -111,8 +110,8 @@ def test_tensors_give_what_arrays_give(n, order, weighted, probed):
     np.testing.assert_allclose(projector(to_host(found.vectors)), projector(pairs.vectors), atol=1e-8)
     assert (found.n_passes, there.n_passes, found.converged) == (pairs.n_passes, cut.n_passes, True)
 
-    extension, rows = Extension.fit(cut, pairs, EPS)
-    moved_extension, moved_rows = Extension.fit(there, found, EPS)
+    extension, rows = Extension.fit(cut, pairs)
+    moved_extension, moved_rows = Extension.fit(there, found)
     assert isinstance(moved_rows, torch.Tensor)
     np.testing.assert_allclose(to_host(moved_rows), rows, atol=1e-7)
     new = RBF(GAMMA).block(points(60)[::-1] + 0.1, points(n))
@@ -163,7 +162,7 @@ def test_blocks_that_lose_directions_are_filled_up(values):
 def test_the_same_bits_every_time():
     def run():
         cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
-        rows = Extension.fit(cut, pairs, EPS)[1]
+        rows = Extension.fit(cut, pairs)[1]
         return to_host(rows), assign_in_place("kmeans", rows, cut.weights, 3, n_init=3, random_state=0).labels
 
     for first, second in zip(run(), run(), strict=True):
@@ -180,7 +179,7 @@ def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
     for module in ("cut", "solver"):
         monkeypatch.setattr(f"biclique.spectral.{module}.to_host", counted)
     cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
-    Extension.fit(cut, pairs, EPS)
+    Extension.fit(cut, pairs)
     assert pairs.n_passes > 3
     assert max(sizes) <= (4 + 4) ** 2 * 13
     # Three reads a pass: new columns of H, and the cosines of the next block twice.
@@ -307,7 +306,7 @@ def test_bad_degrees_are_named_as_on_the_host():
         NormalizedCut(TorchGram(np.full((3, 3), np.inf)), 4)
     cut, pairs = solved(TorchGram(gram_of(SMALL)), 2, None, None)
     with pytest.raises(DegreeError, match=r"1 of 2 new rows .*first: row 1"):
-        Extension.fit(cut, pairs, EPS)[0].embed(TorchCross(torch.ones(2, SMALL).double() * torch.tensor([[1.0], [-1]])))
+        Extension.fit(cut, pairs)[0].embed(TorchCross(torch.ones(2, SMALL).double() * torch.tensor([[1.0], [-1]])))
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64", "int8"])

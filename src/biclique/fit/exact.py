@@ -236,7 +236,7 @@ class ExactCuts:
         else:
             parts, pairs = None, self.solve_connected(cut, self.n_vectors, self.random)
         clipped = replace(pairs, values=np.maximum(pairs.values, 0.0)) if clips(settings) else pairs
-        extension, rows = Extension.fit(cut, clipped, cut.gram.noise)
+        extension, rows = Extension.fit(cut, clipped)
         data = None if vertices.given or not on_host(cut.like) else vertices.data
         return CutEmbedding(cut, pairs, extension, padded(rows, settings.n_columns), data, parts)
 
@@ -368,7 +368,8 @@ def neighbor_gram(
         graph = NeighborGram.from_graph(vertices.data, n_neighbors, n_jobs=n_jobs)
     else:
         graph = NeighborGram.from_rows(vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random)
-    return graph.with_graph(without_loops(graph.K))
+    graph.K = without_loops(graph.K)
+    return graph
 
 
 # Labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -184,12 +183,6 @@ class NeighborGram(SparseGram):
         K = self._equal_rows(sparse.csr_array(parts[0] + parts[1]), equal, near[:, 0])
         # κ(y, y) = 1, as a row is its own neighbour.
         return Cross(lambda V: panel_product(K, V, n_jobs=self.n_jobs, panel=PANEL), lambda: np.ones(len(near)))
-
-    def with_graph(self, K: sparse.csr_array) -> NeighborGram:
-        """The same rows and radii with another graph."""
-        out = copy.copy(self)
-        out.K = K
-        return out
 
     def _equal_rows(self, K: sparse.csr_array, equal: np.ndarray, nearest: IntArray) -> Any:
         """K(Y, X); if y equals a training row, the row of K of that one."""

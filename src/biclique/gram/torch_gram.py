@@ -26,9 +26,10 @@ from biclique.device.torch_tiles import (
     room_for,
 )
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram.operator import Cross, CrossGram, GramOperator
+from biclique.gram.computed import ComputedGram
+from biclique.gram.operator import Cross, CrossGram
 from biclique.kernels.held import FLOAT32_ERROR, HeldRows, float32_error
-from biclique.kernels.kernel import Kernel, nonnegative
+from biclique.kernels.kernel import Kernel
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
 from biclique.runtime.threads import Tick
 
@@ -41,7 +42,7 @@ FAST_NOISE = 2e-6
 ENGINES = ("auto", "triton", "torch")
 
 
-class TorchGram(GramOperator):
+class TorchGram(ComputedGram):
     """K = [κ(x_i, x_j)] as an exact, matrix-free operator on a device.
 
     With Triton and a CUDA device a product is one fused kernel (``triton_tiles.FusedTiles``). Elsewhere it is torch's
@@ -54,8 +55,6 @@ class TorchGram(GramOperator):
     ``matmat`` takes a tensor on the device and returns one, or a NumPy array and returns one, float64 in both cases.
     The diagonal is a tensor there. ``name`` is "cuda" on such a device, else "torch".
     """
-
-    passes_are_cheap = False
 
     def __init__(
         self,
@@ -113,10 +112,6 @@ class TorchGram(GramOperator):
             self._right = self._tiles.side(self.held.rows, right=True)
             self._left = self._tiles.mirror(self._right, self.held.rows)
 
-    @property
-    def nonnegative(self) -> bool:  # type: ignore[override]
-        return nonnegative(self.kernel, self.held.rows)
-
     def diagonal(self) -> Any:
         return place_rows(float64(self.kernel.diagonal(self.held.rows)), self.device)
 
@@ -131,9 +126,6 @@ class TorchGram(GramOperator):
             partial(self._product, partial(self._tiles.product, left, self._right, clamp=True)),
             lambda: np.asarray(to_host(self.kernel.diagonal(rows)), dtype=np.float64),
         )
-
-    def training(self) -> HeldRows:
-        return self.held
 
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
         """Standard normal numbers, drawn on the device."""

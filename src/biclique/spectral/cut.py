@@ -192,7 +192,7 @@ class Extension:
     """A new row with a degree of no more is like no training row at all."""
 
     @classmethod
-    def fit(cls, cut: NormalizedCut, pairs: EigenResult, noise: float) -> tuple[Extension, FloatArray]:
+    def fit(cls, cut: NormalizedCut, pairs: EigenResult) -> tuple[Extension, FloatArray]:
         """The extension of eigenpairs of a cut, and the embedding (n, 1 + k) of its rows.
 
         The rows of the embedding are v_i/√w_i. v is taken one step further, to B v/λ, whose product is at
@@ -203,7 +203,7 @@ class Extension:
         root = xp.sqrt(weights)[:, None]
         u = pairs.vectors / xp.sqrt(weights * cut.shrunken)[:, None]
         # The trivial eigenvalue, 1, sets the scale of the rounding.
-        informative = np.abs(pairs.values) > NULL_EIGENVALUE * noise
+        informative = np.abs(pairs.values) > NULL_EIGENVALUE * cut.gram.noise
         safe = np.where(informative, pairs.values, 1.0)
         rows = xp.where(moved(informative, weights), pairs.images / root / moved(safe, weights), 0.0)
         signs = column_signs(rows, weights)

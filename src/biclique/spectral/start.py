@@ -90,7 +90,7 @@ def _extended(
     """Eigenvectors of the cut of a few rows, extended to all rows (n, 1 + b); S(x) and κ(x, x) of all rows."""
     cut = NormalizedCut(few, order, weights)
     pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
-    extension, _ = Extension.fit(cut, pairs, few.noise)
+    extension, _ = Extension.fit(cut, pairs)
     parts, own = [], []
     for top in range(0, rows.shape[0], PIECE_ROWS):
         cross = few.cross(rows[top : top + PIECE_ROWS])
