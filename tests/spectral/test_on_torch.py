@@ -8,7 +8,7 @@ from biclique.exceptions import DegreeError
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
 from biclique.gram.dense import DenseGram, StoredCross
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.torch_gram import TorchGram
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.rows.array import ArrayRows
 from biclique.runtime.namespace import to_host
@@ -31,40 +31,6 @@ def one_thread():
         yield
 
 
-class TorchCross(CrossGram):
-    """A stored block over tensors."""
-
-    def __init__(self, K):
-        self.K = K
-
-    def matmat(self, V):
-        return self.K @ V.to(self.K.dtype)
-
-    def diagonal(self):
-        raise NotImplementedError
-
-
-class TorchGram(GramOperator):
-    """A stored K over tensors, products in its own precision; refuses arrays of any other library."""
-
-    name = "torch"
-
-    def __init__(self, K, dtype=np.float64):
-        self.K = torch.tensor(np.asarray(K, dtype=dtype))
-        self.n, self.dtype = len(K), np.dtype(dtype)
-
-    def matmat(self, V):
-        assert isinstance(V, torch.Tensor)
-        assert V.dtype == torch.float64
-        return self.K @ V.to(self.K.dtype)
-
-    def diagonal(self):
-        return torch.diagonal(self.K)
-
-    def cross(self, Y):
-        return TorchCross(torch.tensor(Y, dtype=self.K.dtype))
-
-
 def points(n):
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, 3)) + 5 * rng.integers(0, 3, (n, 1)) * np.array([1.0, -0.5, 0.2])
@@ -74,6 +40,10 @@ def gram_of(n):
     X = points(n)
     K = RBF(GAMMA).block(X, X)
     return (K + K.T) / 2
+
+
+def on_device(X, kernel=None, precision="float64"):
+    return TorchGram(kernel or RBF(GAMMA), X, device="cpu", precision=precision)
 
 
 def weights_of(n, weighted):
@@ -99,7 +69,7 @@ def test_tensors_give_what_arrays_give(n, order, weighted, probed):
     K, weights = gram_of(n), weights_of(n, weighted)
     probe = probe_of(n) if probed else None
     cut, pairs = solved(DenseGram(K), order, weights, probe, tol=1e-10)
-    there, found = solved(TorchGram(K), order, weights, probe, tol=1e-10)
+    there, found = solved(on_device(points(n)), order, weights, probe, tol=1e-10)
     assert isinstance(found.vectors, torch.Tensor)
     assert isinstance(found.images, torch.Tensor)
     assert isinstance(found.values, np.ndarray)
@@ -114,10 +84,11 @@ def test_tensors_give_what_arrays_give(n, order, weighted, probed):
     moved_extension, moved_rows = Extension.fit(there, found)
     assert isinstance(moved_rows, torch.Tensor)
     np.testing.assert_allclose(to_host(moved_rows), rows, atol=1e-7)
-    new = RBF(GAMMA).block(points(60)[::-1] + 0.1, points(n))
-    expected = extension.embed(StoredCross(new))
-    np.testing.assert_allclose(to_host(moved_extension.embed(TorchCross(torch.tensor(new)))), expected, atol=1e-7)
-    np.testing.assert_allclose(moved_extension.to_host().embed(StoredCross(new)), expected, atol=1e-7)
+    new = points(60)[::-1] + 0.1
+    stored = StoredCross(RBF(GAMMA).block(new, points(n)))
+    expected = extension.embed(stored)
+    np.testing.assert_allclose(to_host(moved_extension.embed(there.gram.cross(new))), expected, atol=1e-7)
+    np.testing.assert_allclose(moved_extension.to_host().embed(stored), expected, atol=1e-7)
 
     for name in ("kmeans", "cluster_qr", "discretize"):
         options = {"cut": None, "n_init": 3, "random_state": 0}
@@ -130,7 +101,7 @@ def test_tensors_give_what_arrays_give(n, order, weighted, probed):
 def test_products_in_float32_reach_their_own_noise():
     K, noise = gram_of(LARGE), float(np.finfo(np.float32).eps)
     _, exact = solved(DenseGram(K), 4, None, None)
-    cut, found = solved(TorchGram(K, np.float32), 4, None, None, noise=noise, tol=1e-8)
+    cut, found = solved(on_device(points(LARGE), precision="float32"), 4, None, None, noise=noise, tol=1e-8)
     assert cut.degrees.dtype == found.vectors.dtype == torch.float64
     assert found.converged
     assert found.target >= 10 * noise
@@ -161,7 +132,7 @@ def test_blocks_that_lose_directions_are_filled_up(values):
 
 def test_the_same_bits_every_time():
     def run():
-        cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
+        cut, pairs = solved(on_device(points(LARGE)), 4, None, probe_of(LARGE))
         rows = Extension.fit(cut, pairs)[1]
         return to_host(rows), assign_in_place("kmeans", rows, cut.weights, 3, n_init=3, random_state=0).labels
 
@@ -178,7 +149,7 @@ def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
 
     for module in ("cut", "solver"):
         monkeypatch.setattr(f"biclique.spectral.{module}.to_host", counted)
-    cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
+    cut, pairs = solved(on_device(points(LARGE)), 4, None, probe_of(LARGE))
     Extension.fit(cut, pairs)
     assert pairs.n_passes > 3
     assert max(sizes) <= (4 + 4) ** 2 * 13
@@ -296,17 +267,15 @@ def test_passes_keep_their_digits_where_a_program_allows_fewer():
 
 
 def test_bad_degrees_are_named_as_on_the_host():
-    K = np.ones((5, 5))
-    K[2] = K[:, 2] = -1
-    K[2, 2] = 1
-    for gram in (DenseGram(K), TorchGram(K)):
+    signs = np.array([[1.0], [1], [-1], [1], [1]])
+    for gram in (DenseGram(signs @ signs.T), on_device(signs, Linear())):
         with pytest.raises(DegreeError, match=r"1 of 5 rows .* order 2 \(rows 2; lowest -3.*rbf"):
             NormalizedCut(gram, 2)
     with pytest.raises(DegreeError, match="not finite"):
-        NormalizedCut(TorchGram(np.full((3, 3), np.inf)), 4)
-    cut, pairs = solved(TorchGram(gram_of(SMALL)), 2, None, None)
+        NormalizedCut(on_device(np.full((3, 1), 1e200), Linear()), 4)
+    cut, pairs = solved(on_device(points(SMALL) + 20, Linear()), 2, None, None)
     with pytest.raises(DegreeError, match=r"1 of 2 new rows .*first: row 1"):
-        Extension.fit(cut, pairs)[0].embed(TorchCross(torch.ones(2, SMALL).double() * torch.tensor([[1.0], [-1]])))
+        Extension.fit(cut, pairs)[0].embed(cut.gram.cross(np.array([[20.0] * 3, [-20.0] * 3])))
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64", "int8"])
