@@ -275,6 +275,35 @@ class ExactCuts:
             lambda own, wanted: self.solve_connected(own, wanted, np.random.RandomState(self._part_seed)),
         )
 
+    def assign(self, found: CutEmbedding, rows: FloatArray | None = None) -> Assignment:
+        """The labels of the vertices, by the assigner that is asked for; ``rows`` if they were scaled already."""
+        settings, k = self.settings, self.settings.n_groups
+        if rows is None:
+            rows = unit_rows(found.rows) if settings.scales_rows else found.rows
+        if rows.shape[0] <= k and on_host(rows):
+            return one_each(rows, found.cut if settings.needs_cut else None).contiguous()
+        if found.parts is not None and found.parts.max() + 1 >= k and not settings.needs_cut:
+            return _whole_parts(found, found.parts, k)
+        return assign_in_place(
+            settings.assign_labels,
+            rows,
+            found.cut.weights,
+            k,
+            cut=found.cut,
+            n_init=settings.n_init,
+            random_state=check_random(settings.random_state),
+            order=None if found.data is None else starting_order(found.data),
+        ).contiguous()
+
+
+def _whole_parts(found: CutEmbedding, parts: IntArray, n_clusters: int) -> Assignment:
+    """At least k connected components: they are grouped whole, and new rows go where their direction is."""
+    weights = found.cut.weights
+    labels = grouped(parts, weights * found.cut.shrunken, n_clusters)[parts]
+    means, _ = weighted_means(unit_rows(found.rows), weights, labels, n_clusters)
+    return Assignment(labels, LargestCoordinate(unit_rows(means).T, absolute=False)).contiguous()
+
+
 
 # K, and what makes K of other rows in the same way, if every pass computes it anew
 
@@ -370,34 +399,3 @@ def neighbor_gram(
         graph = NeighborGram.from_rows(vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random)
     graph.K = without_loops(graph.K)
     return graph
-
-
-# Labels
-
-
-def assign(settings: Settings, found: CutEmbedding, n_clusters: int, rows: FloatArray | None = None) -> Assignment:
-    """The labels of the vertices, by the assigner that is asked for; ``rows`` if they were scaled already."""
-    if rows is None:
-        rows = unit_rows(found.rows) if settings.scales_rows else found.rows
-    if rows.shape[0] <= n_clusters and on_host(rows):
-        return one_each(rows, found.cut if settings.needs_cut else None).contiguous()
-    if found.parts is not None and found.parts.max() + 1 >= n_clusters and not settings.needs_cut:
-        return _whole_parts(found, found.parts, n_clusters)
-    return assign_in_place(
-        settings.assign_labels,
-        rows,
-        found.cut.weights,
-        n_clusters,
-        cut=found.cut,
-        n_init=settings.n_init,
-        random_state=check_random(settings.random_state),
-        order=None if found.data is None else starting_order(found.data),
-    ).contiguous()
-
-
-def _whole_parts(found: CutEmbedding, parts: IntArray, n_clusters: int) -> Assignment:
-    """At least k connected components: they are grouped whole, and new rows go where their direction is."""
-    weights = found.cut.weights
-    labels = grouped(parts, weights * found.cut.shrunken, n_clusters)[parts]
-    means, _ = weighted_means(unit_rows(found.rows), weights, labels, n_clusters)
-    return Assignment(labels, LargestCoordinate(unit_rows(means).T, absolute=False)).contiguous()

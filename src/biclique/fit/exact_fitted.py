@@ -11,7 +11,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.choose import Chosen, cut_and_label, find_vertices
-from biclique.fit.exact import CutEmbedding, ExactCuts, assign
+from biclique.fit.exact import CutEmbedding, ExactCuts
 from biclique.fit.fitted import Fitted, Known, Points, Training
 from biclique.fit.settings import Settings
 from biclique.gram.dense import StoredCross
@@ -100,11 +100,7 @@ def fit_exact(
         warn_about_spread(source.held, source.names)
     cuts = ExactCuts.of_rows(settings, source, find_vertices(settings, source), random, progress)
     vertices = cuts.vertices
-
-    def by_name(found: CutEmbedding) -> Assignment:
-        return assign(settings, found, settings.n_groups)
-
-    found, assignment, order, reason = cut_and_label(settings, cuts.orders, vertices.weights, cuts.at, by_name)
+    found, assignment, order, reason = cut_and_label(settings, cuts.orders, vertices.weights, cuts.at, cuts.assign)
     if label is not None:
         assignment = label(found, cuts)
     gram, trained, digests = found.cut.gram, found.cut.gram.training(), vertices.digests

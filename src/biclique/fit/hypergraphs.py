@@ -9,7 +9,7 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
 from biclique.fit.choose import Chosen
-from biclique.fit.exact import ExactCuts, assign, draw_start, solve_cut
+from biclique.fit.exact import ExactCuts, draw_start, solve_cut
 from biclique.fit.exact_fitted import ExactPoints, fitted_cut
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.settings import Settings
@@ -108,10 +108,11 @@ def fit_hypergraph(
     vertices = Vertices.of_rows(hypergraph.incidence, np.ones(n), given=True)
     probe = draw_start(settings, vertices, gram, None, order, random)
     chosen = Chosen(gram.name, "an expansion, multiplied edge by edge", n, order=order, order_reason="as asked for")
-    found = HypergraphCuts(settings, vertices, gram, chosen, (order,), random, progress, probe=probe).at(order)
+    cuts = HypergraphCuts(settings, vertices, gram, chosen, (order,), random, progress, probe)
+    found = cuts.at(order)
     warn_unless_converged(found.pairs)
     points = HypergraphPoints(extension=replace(found.extension, faint=0.0), gram=gram)
-    assignment = assign(settings, found, settings.n_groups, points.scaled(found.rows, settings.scales_rows))
+    assignment = cuts.assign(found, points.scaled(found.rows, settings.scales_rows))
     fitted = fitted_cut(settings, chosen, found, points)
     fitted.rule, fitted.unlike = assignment.rule, NO_CLUSTER
     return fitted, Training(n, found.rows, assignment.labels, assignment.cut_history)

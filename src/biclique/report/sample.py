@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score, confusion_matrix
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError
 from biclique.fit.choose import find_vertices
-from biclique.fit.exact import ExactCuts, assign
+from biclique.fit.exact import ExactCuts
 from biclique.progress import Progress
 from biclique.report.rows import Subject
 from biclique.rows.array import ArrayRows
@@ -98,7 +98,7 @@ def _path(subject: Subject, cuts: ExactCuts, index: IntArray, labels: IntArray) 
     found, matched = None, []
     for order in cuts.orders:
         found = cuts.at(order, found)
-        own = assign(cuts.settings, found, cuts.settings.n_groups).labels[index]
+        own = cuts.assign(found).labels[index]
         shared = confusion_matrix(own, labels, labels=np.arange(subject.n_clusters))
         matched.append(np.asarray(linear_sum_assignment(-shared)[1])[own])
     agreed = [float(adjusted_rand_score(labels, one)) for one in matched]

@@ -10,7 +10,7 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
 from biclique.fit.choose import find_vertices
-from biclique.fit.exact import QUICK_TOLERANCE, ExactCuts, assign
+from biclique.fit.exact import QUICK_TOLERANCE, ExactCuts
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
 from biclique.gram.operator import GramOperator
 from biclique.kernels.named import check_rows_for_kernel
@@ -129,7 +129,7 @@ def order_path(
             found = cuts.at(order, found)
             warn_unless_converged(found.pairs)
             eigenvalues.append(found.eigenvalues)
-            partitions.append(assign(settings, found, settings.n_groups).labels)
+            partitions.append(cuts.assign(found).labels)
             progress.share("orders", number / len(wanted))
         return OrderPath(
             np.array(wanted),
