@@ -15,7 +15,6 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
-    ParameterError,
     RankWarning,
 )
 from tests.case_names import without_address
@@ -148,12 +147,8 @@ def test_kernel_kmeans(blobs, exactly):
 # Bad input
 
 
-def test_ranks_that_cannot_be(blobs):
-    X, _ = blobs
-    few = np.repeat(X[:20], 20, axis=0)
-    with pytest.raises(ParameterError, match="rank=50 is more than the 20 distinct rows there are"):
-        fitted(few, rank=50)
-    assert fitted(few, 3).rank_ == 20
+def test_equal_rows_are_one_landmark(blobs):
+    assert fitted(np.repeat(blobs[0][:20], 20, axis=0), 3).rank_ == 20
 
 
 def test_unseen_rows_have_a_warning(blobs):

@@ -19,7 +19,7 @@ from biclique.gram.tiled import TiledGram, tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph
 from biclique.hypergraph.expansions import ExpansionGram
-from biclique.kernels import RBF, Cosine
+from biclique.kernels import RBF
 from biclique.kernels.named import DirectRBF
 from biclique.multiway import SymmetricGram, symmetric_gram
 from tests import oracles
@@ -101,20 +101,6 @@ class TestSpreadTiles(TestTiled):
 
 class TestTiledDirect(TestTiled):
     kernel = DirectRBF(0.7)
-
-
-class TestTiledSparseRows(TestTiled):
-    kernel = Cosine()
-    rows = sparse.csr_array(np.where(X > 0.5, X, 0.0))
-
-    def create(self, n_jobs=None):
-        return self.of(self.rows, n_jobs), self.rows
-
-    def dense(self):
-        return self.kernel.block(self.rows, self.rows)
-
-    def far(self):
-        return self.of(sparse.csr_array(np.kron(np.eye(2), np.ones((30, 1)))[:50]))
 
 
 class TestNeighbors(OfRows):

@@ -304,7 +304,6 @@ def _whole_parts(found: CutEmbedding, parts: IntArray, n_clusters: int) -> Assig
     return Assignment(labels, LargestCoordinate(unit_rows(means).T, absolute=False)).contiguous()
 
 
-
 # K, and what makes K of other rows in the same way, if every pass computes it anew
 
 Make = Callable[[Rows], GramOperator]
