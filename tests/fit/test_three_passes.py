@@ -15,6 +15,7 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
+    ParameterError,
     RankWarning,
 )
 from tests.case_names import without_address
@@ -148,7 +149,10 @@ def test_kernel_kmeans(blobs, exactly):
 
 
 def test_equal_rows_are_one_landmark(blobs):
-    assert fitted(np.repeat(blobs[0][:20], 20, axis=0), 3).rank_ == 20
+    few = np.repeat(blobs[0][:20], 20, axis=0)
+    assert fitted(few, 3).rank_ == 20
+    with pytest.raises(ParameterError, match="rank=50 is more than the 20 distinct rows there are"):
+        fitted(few, rank=50)
 
 
 def test_unseen_rows_have_a_warning(blobs):
