@@ -45,7 +45,7 @@ def test_the_start_of_all_rows_is_their_eigenvectors(rows, monkeypatch):
     monkeypatch.setattr(start, "STAYS", 0.0)
     gram = TiledGram(RBF(0.1), rows, dtype=np.float64)
     everyone = np.arange(len(rows))
-    probe = start_from_few(random_probe(len(rows), 4), TILES, rows, everyone, np.ones(len(rows)), ORDER, 0)
+    probe = start_from_few(random_probe(len(rows), 4), gram, TILES, rows, everyone, np.ones(len(rows)), ORDER, 0)
     cut, pairs = solved(gram, random_probe(len(rows)), tol=1e-10)
     begun = np.sqrt(cut.shrunken)[:, None] * probe
     begun /= np.linalg.norm(begun, axis=0)
@@ -55,7 +55,7 @@ def test_the_start_of_all_rows_is_their_eigenvectors(rows, monkeypatch):
 def test_a_start_from_few_saves_passes_and_changes_nothing(rows):
     gram = TiledGram(RBF(0.1), rows, dtype=np.float64)
     random = random_probe(len(rows))
-    probe = start_from_few(random, TILES, rows, np.arange(0, len(rows), 4), np.ones(len(rows)), ORDER, 0)
+    probe = start_from_few(random, gram, TILES, rows, np.arange(0, len(rows), 4), np.ones(len(rows)), ORDER, 0)
     assert probe.shape == random.shape
     plain_cut, plain = solved(gram, random)
     cut, pairs = solved(gram, probe)
@@ -68,12 +68,13 @@ def test_few_rows_without_a_cut_leave_the_start_random(rows):
     few = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
     X = np.concatenate([few, rows])
     probe = random_probe(len(X))
-    assert start_from_few(probe, partial(TiledGram, Linear()), X, np.arange(4), np.ones(len(X)), ORDER, 0) is probe
+    make = partial(TiledGram, Linear())
+    assert start_from_few(probe, make(X), make, X, np.arange(4), np.ones(len(X)), ORDER, 0) is probe
 
 
 def test_as_many_columns_as_the_few_rows_have(rows):
     probe = random_probe(len(rows), 8)
-    found = start_from_few(probe, TILES, rows, np.arange(0, len(rows), 300), np.ones(len(rows)), ORDER, 0)
+    found = start_from_few(probe, TILES(rows), TILES, rows, np.arange(0, len(rows), 300), np.ones(len(rows)), ORDER, 0)
     assert found.shape == probe.shape
     assert np.array_equal(found[:, 3:], probe[:, 3:])
     assert np.isfinite(found).all()
@@ -95,8 +96,10 @@ def solved_from_blobs(X, weights, seed=0, few_rows=500, k=4):
     """Eigenpairs at order 2, from a start that knows of the blobs alone, and the passes they took."""
     some = np.sort(np.random.default_rng(seed).choice(len(CENTRES) * 600, few_rows, replace=False))
     probe = np.random.default_rng(seed + 100).standard_normal((X.shape[0], k + 4))
-    begun = start_from_few(probe, partial(TiledGram, RBF(0.5)), X, some, weights, 2, seed)
-    cut = NormalizedCut(TiledGram(RBF(0.5), X), 2, weights, begun)
+    make = partial(TiledGram, RBF(0.5))
+    gram = make(X)
+    begun = start_from_few(probe, gram, make, X, some, weights, 2, seed)
+    cut = NormalizedCut(gram, 2, weights, begun)
     return pairs_of(cut, k, 1e-3, noise=cut.gram.noise), cut.n_passes
 
 

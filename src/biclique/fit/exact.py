@@ -333,7 +333,7 @@ def draw_start(
         return probe
     seed = int(random.randint(2**31))
     some = draw_numbers(n, n_few, np.random.RandomState(seed))
-    return start_from_few(probe, make, vertices.data, some, vertices.weights, order, seed)
+    return start_from_few(probe, gram, make, vertices.data, some, vertices.weights, order, seed)
 
 
 def device_gram(settings: Settings, source: RowSource, vertices: Vertices, chosen: Chosen, tick: Tick | None) -> Made:

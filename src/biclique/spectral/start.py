@@ -33,6 +33,7 @@ GUARDS = 2
 
 def start_from_few(
     probe: FloatArray,
+    gram: GramOperator,
     make: Callable[[Rows], GramOperator],
     rows: Rows,
     some: IntArray,
@@ -41,6 +42,8 @@ def start_from_few(
     seed: int,
 ) -> FloatArray:
     """A random ``probe`` (n, b) with eigenvectors of the cut of ``some`` of the rows, extended to all of them.
+
+    ``make`` gives K of other rows as ``gram`` is K of all rows.
 
     The result has b columns, and up to ``SPARE_COLUMNS`` more if there are rows that the few do not see.
 
@@ -59,15 +62,15 @@ def start_from_few(
     few = make(_taken(rows, some))
     columns = min(width, few.n - 1)
     try:
-        found, shrunken, own = _extended(few, rows, order, heavy, columns, seed)
-        all_weights = moved(weights, found)
+        found, shrunken = _extended(few, rows, order, heavy, columns, seed)
+        all_weights, own = moved(weights, found), float64(gram.diagonal())  # own is κ(x, x)
         unseen = _unseen(shrunken, own * namespace(own).clip(all_weights, total / few.n, None), few.n)
         if len(unseen):
             few = make(_taken(rows, np.concatenate([some, unseen])))
             if columns == width:  # the joined rows' eigenvectors would push others out of the block
                 columns = min(width + min(width, SPARE_COLUMNS), few.n - 1)
             heavy = np.concatenate([heavy, weights[unseen]])
-            found, shrunken, _ = _extended(few, rows, order, heavy, columns, seed)
+            found, shrunken = _extended(few, rows, order, heavy, columns, seed)
     except DegreeError:
         return probe
     xp = namespace(found)
@@ -86,19 +89,15 @@ def start_from_few(
 
 def _extended(
     few: GramOperator, rows: Rows, order: float, weights: FloatArray, columns: int, seed: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Eigenvectors of the cut of a few rows, extended to all rows (n, 1 + b); S(x) and κ(x, x) of all rows."""
+) -> tuple[FloatArray, FloatArray]:
+    """Eigenvectors of the cut of a few rows, extended to all rows (n, 1 + b), and S(x) of all rows."""
     cut = NormalizedCut(few, order, weights)
     pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
     extension, _ = Extension.fit(cut, pairs)
-    parts, own = [], []
-    for top in range(0, rows.shape[0], PIECE_ROWS):
-        cross = few.cross(rows[top : top + PIECE_ROWS])
-        parts.append(extension.embed(cross))
-        own.append(moved(float64(cross.diagonal()), parts[-1]))
-    xp = namespace(parts[0])
-    found = xp.concatenate(parts)
-    return found, cut.volume * found[:, 0] ** 2, xp.concatenate(own)
+    tops = range(0, rows.shape[0], PIECE_ROWS)
+    pieces = [extension.embed(few.cross(rows[top : top + PIECE_ROWS])) for top in tops]
+    found = namespace(pieces[0]).concatenate(pieces)
+    return found, cut.volume * found[:, 0] ** 2
 
 
 def _taken(rows: Rows, numbers: IntArray) -> Rows:
