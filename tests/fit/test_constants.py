@@ -64,7 +64,9 @@ OF_SPEED = {
     "spectral.multigrid": "COARSEST DAMPED DECOMPOSED FILL HUB LEVEL_STEPS NOISE NULL_SWEEPS PROBES PROBE_STEPS"
     " SHIFT SMOOTHING SPARE STRONG",
     "spectral.rounding": "BLOCK_ENTRIES SAME",
-    "spectral.solver": "DIRECT_BELOW FEW SPARE_COLUMNS",
+    "spectral.shift_invert": "ABOVE FACTORED INVERSE_TOLERANCE",
+    "spectral.solver": "BASIS_BLOCKS DIRECT_BELOW EARLY_PASSES FEW MOST_ROUNDS ORTHOGONAL RESOLVED_GAP SPARE_COLUMNS"
+    " WORST_START",
 }
 """Constants for speed, memory, refusals, warnings and messages, and for the rounding of what is equal in truth."""
 

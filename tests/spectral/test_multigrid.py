@@ -7,8 +7,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique.gram.sparse import SparseGram
 from biclique.spectral import multigrid as graph_module
+from biclique.spectral import shift_invert
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.multigrid import _aggregates, _hierarchy, _strong_edges, graph_eigenpairs
+from biclique.spectral.shift_invert import small_graph_eigenpairs
 from biclique.spectral.solver import RESOLVED_GAP
 from tests.oracles import projector
 
@@ -114,10 +116,25 @@ def test_pairs_are_those_of_a_full_decomposition(name, k, order):
     check_pairs(cut, graph_eigenpairs(cut, k, tol=1e-3, random_state=0), k)
 
 
-def test_both_of_a_double_eigenvalue_are_found():
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_pairs_by_a_factorisation_are_the_same(name, k, order):
+    weights = np.random.default_rng(0).integers(1, 4, GRAPHS[name].shape[0])
+    cut = NormalizedCut(SparseGram(GRAPHS[name]), order, weights)
+    check_pairs(cut, small_graph_eigenpairs(cut, k, tol=1e-5, random_state=0), k, tol=1e-5)
+
+
+def test_a_factorisation_finds_both_of_a_double_eigenvalue():
     n = 601
-    found = graph_eigenpairs(NormalizedCut(SparseGram(ring(n)), 2), 4, tol=1e-5, random_state=0)
+    found = small_graph_eigenpairs(NormalizedCut(SparseGram(ring(n)), 2), 4, tol=1e-5, random_state=0)
     np.testing.assert_allclose(found.values, np.cos(2 * np.pi / n * np.array([1, 1, 2, 2])), rtol=0, atol=1e-12)
+
+
+def test_what_a_factorisation_does_not_find_is_left_to_multigrid(monkeypatch):
+    monkeypatch.setattr(shift_invert, "INVERSE_TOLERANCE", 0.9)
+    cut = NormalizedCut(SparseGram(GRAPHS["strip"]), 2)
+    check_pairs(cut, small_graph_eigenpairs(cut, 4, tol=1e-9, random_state=0), 4, tol=1e-9)
 
 
 def test_weights_are_repeated_vertices():

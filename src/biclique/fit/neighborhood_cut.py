@@ -6,7 +6,7 @@ along s.
 
 At order 2 (S = δ), G s = s: G is the normalised adjacency of a graph on the landmarks, whose edges diag(s) G diag(s)
 have the degrees s². Connected components of that graph are those of the hypergraph, and come first; the eigenpairs of
-each are found by multigrid.
+each are found by a factorisation of a small graph, and by multigrid of a larger one.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from biclique.runtime.threads import run_panels
 from biclique.spectral.components import parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut, check_order
 from biclique.spectral.multigrid import graph_eigenpairs
+from biclique.spectral.shift_invert import FACTORED, small_graph_eigenpairs
 from biclique.spectral.solver import EigenResult, solves_directly, top_eigenpairs, warn_unless_converged
 
 TOLERANCE = 1e-5
@@ -262,7 +263,12 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
         return replace(found, vectors=vectors, images=images, space=None)
     scale = sparse.dia_array((s[None, :], [0]), shape=G.shape)
     cut = NormalizedCut(SparseGram(sparse.csr_array(scale @ G @ scale), n_jobs=1), 2.0)
-    return parted_eigenpairs(cut, parts, k, lambda own, wanted: graph_eigenpairs(own, wanted, tol=tol, random_state=0))
+
+    def solve(own: NormalizedCut, wanted: int) -> EigenResult:
+        solver = small_graph_eigenpairs if own.shape[0] <= FACTORED else graph_eigenpairs
+        return solver(own, wanted, tol=tol, random_state=0)
+
+    return parted_eigenpairs(cut, parts, k, solve)
 
 
 class _Deflated:
