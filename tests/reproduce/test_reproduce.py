@@ -33,7 +33,6 @@ from biclique.reproduce.result_tables import (
     best_of,
     by_order,
     observations,
-    summarize,
 )
 from biclique.scores import clustering_error
 from tests import oracles
@@ -228,9 +227,9 @@ def test_hopkins_is_compared_at_the_order_the_paper_means():
         Cell("hopkins155", "b", "gaussian_ours"): [result(2, 0.4), result(4, 0.0), result(6, 0.2)],
     }
     row = next(row for row in TABLE_1_ROWS if row.name == "Gaussian, ours, m ≥ 4")
-    assert summarize(results, "hopkins155", row)["error"] == pytest.approx(0.1)
+    assert row.best(results, "hopkins155")["error"] == pytest.approx(0.1)
     best = next(row for row in INHOMOGENEOUS_ROWS if row.name == "ours, best m")
-    assert summarize(results, "hopkins155", best)["error"] == pytest.approx(0.0)
+    assert best.best(results, "hopkins155")["error"] == pytest.approx(0.0)
 
 
 def test_finished_cells_are_never_done_again(tmp_path, home, finished_runs, monkeypatch, capsys):
@@ -280,7 +279,8 @@ def test_slow_methods_leave_the_sequences_out(home):
 
 def test_curves_and_observations():
     falls = {Cell("iris", "iris", "gaussian_ours"): [result(2, 0.3), result(4, 0.1), result(6, 0.2), result(4, 0.15)]}
-    assert [point[:2] for point in by_order(falls, "iris", "gaussian_ours")] == [(2, 0.3), (4, 0.1), (6, 0.2)]
+    curve = by_order(falls, "iris", "gaussian_ours")
+    assert [(best["order"], best["error"]) for best in curve] == [(2, 0.3), (4, 0.1), (6, 0.2)]
     assert observations(falls).rows == [["iris", "Gaussian", "0.3000", "0.1000 (m = 4)", "0.2000 (m = 6)", "yes"]]
     flat = {Cell("iris", "iris", "gaussian_ours"): [result(2, 0.1), result(4, 0.1), result(6, 0.1)]}
     assert observations(flat).rows[0][-1] == "no"

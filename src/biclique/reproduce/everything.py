@@ -1,7 +1,7 @@
 """One call: plan the cells, do what is missing, write tables, figures and the page."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -26,6 +26,7 @@ from biclique.reproduce.result_tables import (
     CURVES,
     INHOMOGENEOUS_ROWS,
     TABLE_1_ROWS,
+    Row,
     Table,
     all_tables,
     by_order,
@@ -43,6 +44,11 @@ CAPTIONS = {
     "figure2": "Figure 2: seconds for the matrix and its eigenvectors at the best parameters of each order "
     "(Hopkins155: the sum over the sequences); each is timed once, so there is no deviation to shade.",
 }
+
+
+def methods_of(rows: Iterable[Row]) -> tuple[str, ...]:
+    """The methods of the rows of a table, each once."""
+    return tuple(dict.fromkeys(row.method for row in rows))
 
 
 def why_not_drawn() -> str:
@@ -65,6 +71,7 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
     captions = {target: CAPTIONS[target]} if target in CAPTIONS else CAPTIONS
     for name in captions:
+        number = "error" if name == "figure1" else "seconds"
         figure = figure_class()(figsize=(4 * len(shown), 3.2), layout="constrained")
         for place, data in enumerate(shown, 1):
             axes = figure.add_subplot(1, len(shown), place)
@@ -72,19 +79,16 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
                 curve = by_order(results, data, method)
                 if not curve:
                     continue
-                orders, errors, deviations, seconds = np.array(curve).T
-                axes.plot(orders, errors if name == "figure1" else seconds, marker="o", color=colour, label=label)
-                if name == "figure1" and data != "hopkins155":
-                    low, high = errors - deviations, errors + deviations
+                orders, numbers, deviations = ([best[key] for best in curve] for key in ("order", number, "deviation"))
+                axes.plot(orders, numbers, marker="o", color=colour, label=label)
+                if number == "error" and data != "hopkins155":
+                    low, high = np.subtract(numbers, deviations), np.add(numbers, deviations)
                     axes.fill_between(orders, low, high, color=colour, alpha=0.2, linewidth=0)
-            if name == "figure2":
+            if number == "seconds":
                 axes.set_ylim(bottom=0)  # after every curve, or the later ones would be cut off
-            axes.set(
-                title=data.replace("hopkins", "Hopkins"),
-                xlabel="order m",
-                ylabel="error rate" if name == "figure1" else "seconds",
-                xticks=[m for m, *_ in by_order(results, data, "gaussian_ours")][::2],
-            )
+            ticks = [best["order"] for best in by_order(results, data, "gaussian_ours")][::2]
+            label = "error rate" if number == "error" else number
+            axes.set(title=data.replace("hopkins", "Hopkins"), xlabel="order m", ylabel=label, xticks=ticks)
             axes.legend()
         for suffix in ("png", "svg"):
             with atomic_path(folder / f"{name}.{suffix}") as temporary:
@@ -101,23 +105,17 @@ LINE = 100
 IMAGES = "images/reproduction"
 """The folder of figures beside a page."""
 
-COMPARED = tuple(dict.fromkeys(row.method for row in TABLE_1_ROWS))
+ALL_TABLES = ("observations", "table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures")
 
 TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "table1": ((*COMPARED, "label_free"), ("observations", "table1", "hopkins155", "figures")),
-    "runtime": (COMPARED, ("runtime",)),
-    "inhomogeneous": (
-        tuple(dict.fromkeys(row.method for row in INHOMOGENEOUS_ROWS)),
-        ("inhomogeneous", "hopkins155"),
-    ),
+    "table1": ((*methods_of(TABLE_1_ROWS), "label_free"), ("observations", "table1", "hopkins155", "figures")),
+    "runtime": (methods_of(TABLE_1_ROWS), ("runtime",)),
+    "inhomogeneous": (methods_of(INHOMOGENEOUS_ROWS), ("inhomogeneous", "hopkins155")),
     "datasets": ((), ("datasets",)),
     "ovarian": ((), ("ovarian",)),
     "figure1": (tuple(CURVES), ("observations", "figures")),
     "figure2": (tuple(CURVES), ("observations", "figures")),
-    "all": (
-        tuple(METHODS),
-        ("observations", "table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
-    ),
+    "all": (tuple(METHODS), ALL_TABLES),
 }
 """What can be asked for: the methods that it needs and the tables that it writes."""
 
@@ -228,7 +226,6 @@ def _sizes(data: Sequence[str], cells: list[Cell], home: str | None) -> dict[str
     for name in data:
         every = sequences_of(home).names if name == "hopkins155" else [name]
         problems = dict.fromkeys(cell.problem for cell in cells if cell.data == name) or every
-        shapes = [load_problem(name, problem, home).X.shape for problem in problems]
-        if shapes:
-            sizes[name] = (sum(s[0] for s in shapes), float(np.mean([s[1] for s in shapes])))
+        points, dimensions = zip(*(load_problem(name, problem, home).X.shape for problem in problems), strict=True)
+        sizes[name] = (sum(points), float(np.mean(dimensions)))
     return sizes

@@ -184,7 +184,7 @@ REPEATS = ({"repeats": False}, {"repeats": True})
 def search(
     grid: Sequence[Mapping[str, float]], similarity: Similarity, embed: Embed = embedding, *, every_order: bool = False
 ) -> Method:
-    """The errors of every choice of the parameters.
+    """The errors of every choice of the parameters, and the seconds of the matrix and its eigenvectors.
 
     With ``every_order`` the matrix is a kernel and the biclique model contracts it; order 2 is the baseline. Other
     matrices are contractions already: what is left is the ordinary cut.
@@ -204,31 +204,20 @@ def search(
                 continue
             built = time.perf_counter() - start
             for order in orders:
-                found = _evaluated(problem, K, order, settings, random, embed, built)
+                start = time.perf_counter()
+                try:
+                    rows = embed(K, order, problem.k)
+                except (DegreeError, np.linalg.LinAlgError) as error:
+                    results.append({**parameters, "order": order, "error": None, "reason": str(error)})
+                    continue
+                seconds = built + time.perf_counter() - start
+                labels = repeated_kmeans(rows, problem.k, settings.repeats, random)
+                errors = error_rates(problem.y, labels, problem.k)
+                found = {"error": float(errors.mean()), "deviation": float(errors.std()), "seconds": seconds}
                 results.append({**parameters, "order": order, **found})
         return results
 
     return method
-
-
-def _evaluated(
-    problem: Problem,
-    K: FloatArray,
-    order: float,
-    settings: Settings,
-    random: np.random.RandomState,
-    embed: Embed,
-    built: float,
-) -> Result:
-    """The error rates of one similarity matrix at one order, and the seconds of the matrix and its eigenvectors."""
-    start = time.perf_counter()
-    try:
-        rows = embed(K, order, problem.k)
-    except (DegreeError, np.linalg.LinAlgError) as error:
-        return {"error": None, "reason": str(error)}
-    seconds = built + time.perf_counter() - start
-    errors = error_rates(problem.y, repeated_kmeans(rows, problem.k, settings.repeats, random), problem.k)
-    return {"error": float(errors.mean()), "deviation": float(errors.std()), "seconds": seconds}
 
 
 def _gaussian(problem: Problem, _: np.random.RandomState) -> Callable[..., FloatArray]:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +38,14 @@ class Row:
     labels: bool = True
     """Whether parameters are chosen with labels."""
 
+    def best(self, results: Results, data: str) -> Result | None:
+        """What it has on a data set; None if nothing was computed."""
+        keep = self.keep_sequences if data == "hopkins155" and self.keep_sequences is not None else self.keep
+        return best_over_problems(results, data, self.method, keep)
+
 
 def _order(low: float, high: float = np.inf) -> Callable[[Result], bool]:
     return lambda result: low <= result["order"] <= high
-
-
-def _repeats(value: bool) -> Callable[[Result], bool]:
-    return lambda result: bool(result["repeats"]) == value
 
 
 CHANGE = 1e-4
@@ -66,21 +68,23 @@ TABLE_1_ROWS = (
     Row("Polynomial, m = 2, as in the demo", "polynomial_demo", _order(2, 2), "Polynomial, m = 2"),
     Row("Polynomial, ours, m ≥ 4, as in the demo", "polynomial_demo", _order(4), "Polynomial, ours, m ≥ 4"),
     Row("Polynomial, max", "polynomial_max"),
-    Row("Polynomial, dot product", "polynomial_dot", _repeats(False)),
-    Row("Polynomial, dot product, repeats", "polynomial_dot", _repeats(True), "Polynomial, dot product"),
+    Row("Polynomial, dot product", "polynomial_dot", lambda result: not result["repeats"]),
+    Row(
+        "Polynomial, dot product, repeats",
+        "polynomial_dot",
+        lambda result: result["repeats"],
+        "Polynomial, dot product",
+    ),
 )
+
+_PROTOCOL: dict[str, Any] = {"paper": "d^inh, sampled", "labels": False}
 
 INHOMOGENEOUS_ROWS = (
     Row("own splitting, sampled once", "inhomogeneous_own", paper="own splitting, sampled"),
     Row("d^inh, sampled once", "inhomogeneous_subspace", paper="d^inh, sampled"),
-    Row("d^inh, m = 4, redrawn in clusters", "inhomogeneous_protocol_4", paper="d^inh, sampled", labels=False),
-    Row("d^inh, m = 5, its authors' protocol", "inhomogeneous_protocol_5", paper="d^inh, sampled", labels=False),
-    Row(
-        "d^inh, m = 5, protocol, best of 3 searches",
-        "inhomogeneous_protocol_5_of_3",
-        paper="d^inh, sampled",
-        labels=False,
-    ),
+    Row("d^inh, m = 4, redrawn in clusters", "inhomogeneous_protocol_4", **_PROTOCOL),
+    Row("d^inh, m = 5, its authors' protocol", "inhomogeneous_protocol_5", **_PROTOCOL),
+    Row("d^inh, m = 5, protocol, best of 3 searches", "inhomogeneous_protocol_5_of_3", **_PROTOCOL),
     Row("ours, m = 4", "gaussian_ours", _order(4, 4)),
     Row("ours, best m", "gaussian_ours", _order(4)),
 )
@@ -102,9 +106,7 @@ class Table:
         return out.getvalue()
 
     def markdown(self) -> str:
-        rows = (self.header, ["---"] * len(self.header), *self.rows)
-        escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in cells] for cells in rows]
-        lines = [f"| {' | '.join(cells)} |" for cells in escaped]
+        lines = [f"| {' | '.join(cells)} |" for cells in (self.header, ["---"] * len(self.header), *self.rows)]
         parts = [f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes if note)]
         return "\n".join(parts).rstrip() + "\n"
 
@@ -147,23 +149,17 @@ def best_over_problems(results: Results, data: str, method: str, keep: Callable[
     return {**kept[0], "error": np.mean(errors), "deviation": np.mean(deviations), "seconds": np.sum(seconds)}
 
 
-def summarize(results: Results, data: str, row: Row) -> Result | None:
-    """A row on a data set; None if nothing was computed."""
-    keep = row.keep_sequences if data == "hopkins155" and row.keep_sequences is not None else row.keep
-    return best_over_problems(results, data, row.method, keep)
-
-
 def _parameters(result: Result) -> str:
     names = {"gamma": "γ", "degree": "d", "coef0": "c", "order": "m"}
-    parts = [f"{names[key]} = {result[key]:g}" for key in ("gamma", "degree", "coef0") if key in result]
-    return ", ".join([*parts, f"m = {result['order']:g}"] if result["order"] > 2 else parts)
+    chosen = [key for key in names if key in result and (key != "order" or result[key] > 2)]
+    return ", ".join(f"{names[key]} = {result[key]:g}" for key in chosen)
 
 
 def comparison(name: str, title: str, rows: Iterable[Row], results: Results, printed: dict[str, Printed]) -> Table:
     """One line for every row and data set: paper, ours, difference, parameters, remark."""
     table = Table(name, title, ["method", "data", "paper", "ours", "difference", "chosen", "remark"])
     for row, data in product(rows, DATA):
-        best = summarize(results, data, row)
+        best = row.best(results, data)
         if best is None:
             continue
         paper, deviation = printed[row.paper or row.name][data]
@@ -186,7 +182,7 @@ def run_time_table(results: Results) -> Table:
     """Seconds for building the matrix and its eigenvectors at the best parameters."""
     table = Table("runtime", "Run times", ["method", "data", "paper, s", "ours, s", "difference, s"])
     for row, data in product(TABLE_1_ROWS, DATA):
-        best = summarize(results, data, row)
+        best = row.best(results, data)
         if best is not None:
             paper, ours = RUN_TIMES[row.paper or row.name][data], best["seconds"]
             table.rows.append([row.name, data, f"{paper:.2e}", f"{ours:.2e}", f"{ours - paper:+.2e}"])
@@ -243,7 +239,7 @@ def hopkins_table(results: Results) -> Table:
     table.rows += [own, common]
     free = by_order(results, "hopkins155", "label_free")
     if free:
-        rule = [f"{error:.4f}" for _, error, *_ in free]
+        rule = [f"{best['error']:.4f}" for best in free]
         table.rows.append(["the default rule for γ, no labels at all", *rule, ""])
     for method, label in PROTOCOLS.items():
         best = best_over_problems(results, "hopkins155", method, _order(2))
@@ -254,33 +250,29 @@ def hopkins_table(results: Results) -> Table:
     return table
 
 
+EIGENVECTORS = {
+    "largest eigenvalues, m = 2": ("gaussian_ours", _order(2, 2)),
+    "largest eigenvalues, m ≥ 4": ("gaussian_ours", _order(4)),
+    "demo's order, m = 2": ("gaussian_demo", _order(2, 2)),
+    "demo's order, m ≥ 4": ("gaussian_demo", _order(4)),
+    "smallest eigenvalues, any m": ("gaussian_ascending", _order(2)),
+}
+"""Ways of taking eigenvectors: columns, methods and orders."""
+
+
 def preparations_table(results: Results) -> Table:
     """Ovarian under every preparation and way of taking eigenvectors: the best over γ and m."""
-    header = [
-        "preparation",
-        "largest eigenvalues, m = 2",
-        "largest eigenvalues, m ≥ 4",
-        "demo's order, m = 2",
-        "demo's order, m ≥ 4",
-        "smallest eigenvalues, any m",
-    ]
     rows, lowest = [], np.inf
     for problem in dict.fromkeys(cell.problem for cell in results if cell.data == "preparations"):
         line = [problem]
-        for method, low, high in (
-            ("gaussian_ours", 2, 2),
-            ("gaussian_ours", 4, np.inf),
-            ("gaussian_demo", 2, 2),
-            ("gaussian_demo", 4, np.inf),
-            ("gaussian_ascending", 2, np.inf),
-        ):
-            best = best_of(r for r in results[Cell("preparations", problem, method)] if low <= r["order"] <= high)
+        for method, keep in EIGENVECTORS.values():
+            best = best_of(filter(keep, results[Cell("preparations", problem, method)]))
             line.append("" if best is None else f"{best['error']:.4f} ({_parameters(best)})")
-            lowest = min(lowest, np.inf if best is None else best["error"])
+            lowest = lowest if best is None else min(lowest, best["error"])
         rows.append(line)
     note = f"The lowest is {lowest:.4f}; the paper prints 0.0841 (0.1315 at m = 2). "
     note += "None of these gives it." if lowest > 0.0841 + 5e-4 else ""
-    return Table("ovarian", "Ovarian: which preparation gives 0.0841?", header, rows, [note])
+    return Table("ovarian", "Ovarian: which preparation gives 0.0841?", ["preparation", *EIGENVECTORS], rows, [note])
 
 
 def _motions_note(results: Results, method: str) -> str:
@@ -297,15 +289,11 @@ def _motions_note(results: Results, method: str) -> str:
     )
 
 
-def by_order(results: Results, data: str, method: str) -> list[tuple[float, float, float, float]]:
-    """For every order: the lowest mean error over the parameters, its deviation and its seconds."""
+def by_order(results: Results, data: str, method: str) -> list[Result]:
+    """For every order the best over the other parameters."""
     orders = {result["order"] for found in of_method(results, data, method) for result in found}
-    curve = []
-    for order in sorted(orders):
-        best = best_over_problems(results, data, method, _order(order, order))
-        if best is not None:
-            curve.append((float(order), best["error"], best["deviation"], best["seconds"]))
-    return curve
+    best = [best_over_problems(results, data, method, _order(order, order)) for order in sorted(orders)]
+    return [result for result in best if result is not None]
 
 
 def observations(results: Results) -> Table:
@@ -319,15 +307,14 @@ def observations(results: Results) -> Table:
         curve = by_order(results, data, method)
         if len(curve) < 3:
             continue
-        orders, errors, *_ = np.array(curve).T
-        lowest = int(np.argmin(errors))
-        falls, rises = (errors[end] > errors[lowest] + CHANGE for end in (0, -1))
+        first, lowest, last = curve[0], min(curve, key=lambda best: best["error"]), curve[-1]
+        falls, rises = (end["error"] > lowest["error"] + CHANGE for end in (first, last))
         verdict = "yes" if falls and rises else "falls only" if falls else "no"
-        ends = [f"{errors[at]:.4f} (m = {orders[at]:g})" for at in (lowest, -1)]
-        table.rows.append([data, kernel, f"{errors[0]:.4f}", *ends, verdict])
+        shown = [f"{best['error']:.4f} (m = {best['order']:g})" for best in (lowest, last)]
+        table.rows.append([data, kernel, f"{first['error']:.4f}", *shown, verdict])
+    rows = [row for row in TABLE_1_ROWS if row.method.startswith("gaussian") and row.method != "gaussian_demo"]
     for data in ("iris", "spine", "ovarian"):
-        rows = [row for row in TABLE_1_ROWS if row.method.startswith("gaussian") and row.method != "gaussian_demo"]
-        found = {row.name: summarize(results, data, row) for row in rows}
+        found = {row.name: row.best(results, data) for row in rows}
         deviations = {name: best["deviation"] for name, best in found.items() if best is not None}
         own = deviations.get("Gaussian, ours, m ≥ 4")
         if own is None or len(deviations) < 3:
@@ -345,12 +332,12 @@ def observations(results: Results) -> Table:
 def curves_table(results: Results) -> Table:
     """The numbers behind both figures."""
     header = ["data", "kernel", "order", "error", "deviation", "seconds"]
-    rows = [
-        [data, kernel, f"{order:g}", f"{error:.4f}", f"{deviation:.4f}", f"{seconds:.3e}"]
-        for data, (method, kernel) in product(DATA, CURVES.items())
-        for order, error, deviation, seconds in by_order(results, data, method)
-    ]
-    return Table("figures", "Error and seconds by order", header, rows)
+    table = Table("figures", "Error and seconds by order", header)
+    for data, (method, kernel) in product(DATA, CURVES.items()):
+        for best in by_order(results, data, method):
+            numbers = [f"{best['error']:.4f}", f"{best['deviation']:.4f}", f"{best['seconds']:.3e}"]
+            table.rows.append([data, kernel, f"{best['order']:g}", *numbers])
+    return table
 
 
 def all_tables(results: Results, sizes: dict[str, tuple[int, float]]) -> dict[str, Table]:
