@@ -110,7 +110,7 @@ def test_any_memberships_are_read_as_they_are(pairs, delimiter):
     stream = io.StringIO()
     csv.writer(stream, delimiter=delimiter).writerows([("extra", "who", "what"), *(("", v, e) for e, v in pairs)])
     text = stream.getvalue()
-    found = parse_edge_list(text, "h", None, Columns(edge_column="what", vertex_column="who"))
+    found = parse_edge_list(text, None, Columns(edge_column="what", vertex_column="who"))
     assert sorted((str(e), str(v)) for e, members in found.to_dict().items() for v in members) == sorted(pairs)
 
 
@@ -333,4 +333,4 @@ cells = st.sampled_from(["", "a", "1", "007", "a;b", ";", "1e999", " ", '"', '"x
 def test_any_table_with_any_columns(rows, edge, vertex, weight, separator, header):
     with suppress(BicliqueError):
         columns = Columns(edge, vertex, weight, separator, header)
-        assert isinstance(parse_edge_list("\n".join(map(",".join, rows)), "h", None, columns), Hypergraph)
+        assert isinstance(parse_edge_list("\n".join(map(",".join, rows)), None, columns), Hypergraph)

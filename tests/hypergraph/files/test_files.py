@@ -151,7 +151,7 @@ def hypergraphs(draw, names=names):
 @settings(max_examples=100, deadline=None)
 @given(hypergraphs(st.lists(st.one_of(st.integers(), st.text(max_size=4)), unique=True, max_size=6)))
 def test_hif_keeps_any_names_that_are_text_or_integers(hypergraph):
-    back = parse_hif(format_hif(hypergraph), "h")
+    back = parse_hif(format_hif(hypergraph))
     assert back == hypergraph
     assert [type(name) for name in back.vertex_names.tolist()] == [type(n) for n in hypergraph.vertex_names.tolist()]
 
@@ -162,7 +162,7 @@ def test_edge_lists_keep_what_they_do_not_refuse(hypergraph):
     for delimiter in ",\t":
         with suppress(DataError):
             text = format_edge_list(hypergraph, delimiter)
-            assert parse_edge_list(text, "h", delimiter) == hypergraph
+            assert parse_edge_list(text, delimiter) == hypergraph
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -174,7 +174,7 @@ def test_links_stay_links(there, tmp_path):
     link.symlink_to(target)
     write_hypergraph(PLAIN, link)
     assert link.is_symlink()
-    assert parse_hif(target.read_text(), "h") == PLAIN == read_hypergraph(link)
+    assert parse_hif(target.read_text()) == PLAIN == read_hypergraph(link)
 
 
 # HIF
@@ -193,7 +193,7 @@ def test_hif_as_written():
         "incidences": [{"edge": "e", "node": 1, "weight": 2}, {"edge": "e", "node": "a", "weight": 1}],
     }
     assert text.count("\n") == 16  # one item a line
-    assert parse_hif(text, "h") == small
+    assert parse_hif(text) == small
 
 
 def test_hif_orders_ids_and_sums():
@@ -209,8 +209,7 @@ def test_hif_orders_ids_and_sums():
             ],
             edges=[{"edge": "empty", "weight": 3}, {"edge": "1", "attr": {}, "misc_properties": {}}],
             metadata={"name": "x", "nested": {"deep": [1, {"er": None}]}},
-        ),
-        "h",
+        )
     )
     assert found.vertex_names.tolist() == ["last", 1, "1", 2]
     assert found.edge_names.tolist() == ["empty", "1", 1]
@@ -220,10 +219,10 @@ def test_hif_orders_ids_and_sums():
 
 def test_hif_directed_and_simplicial():
     directed = [{"edge": "e", "node": 1, "direction": "head"}, {"edge": "e", "node": 2, "direction": "tail"}]
-    found = parse_hif(hif(**{"network-type": "directed"}, incidences=directed), "h")
+    found = parse_hif(hif(**{"network-type": "directed"}, incidences=directed))
     assert found.to_dict() == {"e": [1, 2]}
     faces = [{"edge": 0, "node": 1}, {"edge": 0, "node": 2}, {"edge": 1, "node": 1}]
-    assert parse_hif(hif(**{"network-type": "asc"}, incidences=faces), "h").to_dict() == {0: [1, 2], 1: [1]}
+    assert parse_hif(hif(**{"network-type": "asc"}, incidences=faces)).to_dict() == {0: [1, 2], 1: [1]}
 
 
 BAD_HIF = [
@@ -270,7 +269,7 @@ def test_hif_weights_of_edges_in_attributes():
         {"edge": 3, "attrs": {"color": "red"}, "attr": {"weight": 6}},
         {"edge": 4, "attrs": {"weight": None}},
     ]
-    assert parse_hif(hif(edges=edges), "h").weights.tolist() == [2, 3.5, 4, 6, 1]
+    assert parse_hif(hif(edges=edges)).weights.tolist() == [2, 3.5, 4, 6, 1]
 
 
 def test_hif_refuses_other_names():
@@ -288,12 +287,12 @@ HGR = "% a comment\n4 7 11\n2 1 2\n 3.5 1 7 5 6\n% inside\n8 5 6 4\n7 2 3 4\n" +
 
 
 def test_hgr_with_all_weights():
-    found = parse_hgr(HGR, "h")
+    found = parse_hgr(HGR)
     assert found.vertex_names.tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert list(found.edges()) == [[1, 2], [1, 5, 6, 7], [4, 5, 6], [2, 3, 4]]
     assert found.weights.tolist() == [2, 3.5, 8, 7]
-    assert parse_hgr(HGR.replace("11", "1").removesuffix("5\n" * 7), "h") == found
-    assert parse_hgr("2 3 10\r\n1 1 2\r\n3\r\n1\r\n0\r\n.5\r\n", "h") == parse_hgr("2 3\n2 1 1\n\n3", "h")
+    assert parse_hgr(HGR.replace("11", "1").removesuffix("5\n" * 7)) == found
+    assert parse_hgr("2 3 10\r\n1 1 2\r\n3\r\n1\r\n0\r\n.5\r\n") == parse_hgr("2 3\n2 1 1\n\n3")
 
 
 def test_hgr_as_written():
@@ -301,7 +300,7 @@ def test_hgr_as_written():
     weighted = Hypergraph.from_edges([["a", "b", "b"], ["c"]], [0.5, 2], vertices=["c", "b", "a", "alone"])
     text = format_hgr(weighted)
     assert text == "2 4 1\n0.5 2 2 3\n2 1\n"
-    assert parse_hgr(text, "h") == weighted.renamed(vertex_names=[1, 2, 3, 4])
+    assert parse_hgr(text) == weighted.renamed(vertex_names=[1, 2, 3, 4])
 
 
 @settings(max_examples=60, deadline=None)
@@ -309,7 +308,7 @@ def test_hgr_as_written():
 def test_hgr_keeps_positions(pairs):
     vertices = range(1, 6)
     hypergraph = Hypergraph.from_edges([edge for edge, _ in pairs], [w for _, w in pairs], vertices=vertices)
-    assert parse_hgr(format_hgr(hypergraph), "h") == hypergraph
+    assert parse_hgr(format_hgr(hypergraph)) == hypergraph
 
 
 def test_hgr_refuses_what_it_cannot_hold():
@@ -372,7 +371,7 @@ def test_long_edge_lists(name, content, write):
 
 def test_weights_and_counts_of_a_long_edge_list():
     text = "edge,vertex,weight,count\n2,10,,\n1,9,0.5,2\n2,9,3,\n,7,,\n2,8,3,0\n2,9,,0.5\n5,,-4,\n"
-    found = parse_edge_list(text, "h")
+    found = parse_edge_list(text)
     assert found.vertex_names.tolist() == [7, 8, 9, 10]
     assert found.edge_names.tolist() == [2, 1, 5]
     assert found.weights.tolist() == [3, 0.5, -4]
@@ -405,7 +404,7 @@ def test_edge_lists_as_written():
     weighted = Hypergraph.from_dict({"e": ["b", "a", "a"], "f": []}, {"e": 0.5}, vertices=["z", "a", "b"])
     assert format_edge_list(weighted) == "edge,vertex,weight,count\n,z,,\n,a,,\n,b,,\ne,a,0.5,2\ne,b,0.5,1\nf,,1,\n"
     unsorted = Hypergraph.from_edges([[1, 2]], vertices=[2, 1, 3])
-    assert parse_edge_list(format_edge_list(unsorted), "h") == unsorted
+    assert parse_edge_list(format_edge_list(unsorted)) == unsorted
 
 
 def test_edge_lists_refuse_names_that_would_come_back_as_others():
@@ -426,7 +425,7 @@ def test_edge_lists_refuse_names_that_would_come_back_as_others():
         with pytest.raises(DataError, match=message):
             format_edge_list(Hypergraph.from_edges([vertices]))
     mixed = Hypergraph.from_edges([["1", "02", "x"]], edge_names=["07"])
-    assert parse_edge_list(format_edge_list(mixed), "h") == mixed
+    assert parse_edge_list(format_edge_list(mixed)) == mixed
 
 
 BAD_EDGE_LISTS = [

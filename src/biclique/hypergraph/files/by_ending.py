@@ -3,11 +3,12 @@
 import gzip
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import IO
 
-from biclique.exceptions import DataError, ParameterError, TableError, printable
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError, printable
 from biclique.hypergraph.files.edge_list import Columns, format_edge_list, parse_edge_list
 from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
@@ -90,23 +91,13 @@ def read_hypergraph(
     if given and suffix not in TABLES:
         raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is not one.")
     name = printable(path)
+    options = {"columns": columns, "name": name} if suffix in TABLES else {}
     try:
-        text = _content(path, name).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}).") from error
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise TableError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
-    if not text or text.isspace():
-        raise TableError(f"{name}: the file is empty.")
-    if "\0" in text:
-        raise TableError(f"{name}: character {text.index(chr(0))} is a NUL; this is not a text file in UTF-8.")
-    options = {"columns": columns} if suffix in TABLES else {}
-    try:
-        return FORMATS[suffix][0](text, name, **options)
-    except TableError:
-        raise
+        return FORMATS[suffix][0](_text(path), **options)
     except DataError as error:
         raise TableError(f"{name}: {error}") from error
+    except MemoryLimitError as error:
+        raise MemoryLimitError(f"{name}: {error}") from error
 
 
 def write_hypergraph(hypergraph: Hypergraph, path: str | os.PathLike[str]) -> None:
@@ -146,16 +137,30 @@ def _suffix(path: str | os.PathLike[str], kind: type[DataError]) -> str:
     return suffix
 
 
-def _content(path: str | os.PathLike[str], name: str) -> bytes:
+def _text(path: str | os.PathLike[str]) -> str:
+    """The text of a file."""
+    try:
+        with gzip.open(path) if str(path).lower().endswith(".gz") else Path(path).open("rb") as file:
+            text = b"".join(_pieces(file)).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"not a text file in UTF-8 (byte {error.start}).") from error
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise DataError(f"cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+    if not text or text.isspace():
+        raise DataError("the file is empty.")
+    if "\0" in text:
+        raise DataError(f"character {text.index(chr(0))} is a NUL; this is not a text file in UTF-8.")
+    return text
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the memory."""
-    pieces: list[bytes] = []
-    needed = 0
-    with gzip.open(path) if str(path).lower().endswith(".gz") else Path(path).open("rb") as file:
-        while piece := file.read(PIECE):
-            pieces.append(piece)
-            marks = len(piece) - len(piece.translate(None, MARKS))
-            lines = max(piece.count(b"\n"), piece.count(b"\r"))
-            needed += BYTES_PER_BYTE * len(piece) + BYTES_PER_MARK * marks + BYTES_PER_LINE * lines
-            what = f"{name}: the hypergraph of the first {format_bytes(sum(map(len, pieces)))} of text"
-            require_memory(needed, what, "read a part of the file.")
-    return b"".join(pieces)
+    size = needed = 0
+    while piece := file.read(PIECE):
+        size += len(piece)
+        marks = len(piece) - len(piece.translate(None, MARKS))
+        lines = max(piece.count(b"\n"), piece.count(b"\r"))
+        needed += BYTES_PER_BYTE * len(piece) + BYTES_PER_MARK * marks + BYTES_PER_LINE * lines
+        what = f"the hypergraph of the first {format_bytes(size)} of text"
+        require_memory(needed, what, "read a part of the file.")
+        yield piece

@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any
 
-from biclique.exceptions import DataError, ParameterError, TableError, printable
+from biclique.exceptions import DataError, ParameterError, printable
 from biclique.hypergraph.files.lines import NUMBER, WHOLE, from_memberships, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 
@@ -33,6 +33,9 @@ FIRST_LINE = re.compile(r"\S[^\r\n]*")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 
 Row = tuple[str, ...]
+
+Line = tuple[int, Row]
+"""The number of a line that is not blank, and its fields."""
 
 Membership = tuple[int, str | int, str, str, str]
 """A line, and its edge, vertex, weight of the edge and count of the vertex; empty where the line has none."""
@@ -71,7 +74,9 @@ class Columns:
 NO_COLUMNS = Columns()
 
 
-def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns: Columns = NO_COLUMNS) -> Hypergraph:
+def parse_edge_list(
+    text: str, delimiter: str | None = None, columns: Columns = NO_COLUMNS, name: str = "FILE"
+) -> Hypergraph:
     """An edge list in one of two layouts; the named columns say which one, or else the first line.
 
     Table: one row for each vertex in an edge. Its columns are named by ``columns``, and then only those are read; or
@@ -97,48 +102,45 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     most = delimiter or max(",;\t", key=line.count)
     if columns.named():
         most = _table_delimiter(line, most, columns)
-    rows, lines = _rows(text, name, most)
-    words = {cell.lower() for cell in rows[0]}
+    lines = _lines(text, most)
+    words = {cell.lower() for cell in lines[0][1]}
     known = not (words.isdisjoint(EDGE_WORDS) or words.isdisjoint(VERTEX_WORDS))
     if columns.named() or (known and columns.header is not False):
-        return _assembled(_table(rows, lines, name, columns), name)
+        return _assembled(_table(lines, columns))
     if columns.separator is not None:
         if len(columns.separator) > 1:
             raise ParameterError(
                 f"separator must be one character between the vertices of a line, got {columns.separator!r}; longer "
                 "ones are for lists in a column: name it with --vertex-column (vertex_column=)."
             )
-        rows, lines = _rows(text, name, columns.separator)
+        lines = _lines(text, columns.separator)
     if columns.header:
-        rows, lines = rows[1:], lines[1:]
-        if not rows:
-            raise TableError(f"{name}: there is nothing below the header.")
+        del lines[0]
+        if not lines:
+            raise DataError("there is nothing below the header.")
     if columns.separator is None:
-        _refuse_other_delimiters(rows, lines, most, name)
+        _refuse_other_delimiters(lines, most)
     if columns.header is None:
-        _refuse_header(rows, lines, name)
-    filled = (_filled(row, name, line, "field") for row, line in zip(rows, lines, strict=True))
-    memberships = ((lines[edge], edge, vertex, "", "") for edge, row in enumerate(filled) for vertex in row)
-    return _assembled(memberships, name)
+        _refuse_header(lines, name)
+    filled = ((number, _filled(row, number, "field")) for number, row in lines)
+    return _assembled((number, edge, vertex, "", "") for edge, (number, row) in enumerate(filled) for vertex in row)
 
 
-def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
-    """The lines that are not blank as fields, and their numbers."""
+def _lines(text: str, delimiter: str) -> list[Line]:
+    """The lines that are not blank."""
     spaced = delimiter == " "  # then several in a row are one
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=not spaced, strict=True)
-    rows: list[Row] = []  # tuples, which the garbage collector does not walk through again and again
-    lines: list[int] = []
+    lines: list[Line] = []  # of tuples, which the garbage collector does not walk through again and again
     try:
         for row in reader:
             fields = tuple(filter(None, row)) if spaced else tuple(map(str.strip, row))
             if any(fields):
-                rows.append(fields)
-                lines.append(reader.line_num)
+                lines.append((reader.line_num, fields))
     except csv.Error as error:
-        raise TableError(f"{name}: line {reader.line_num}: not a table ({printable(error)}).") from error
-    if not rows:
-        raise TableError(f"{name}: the file is empty.")
-    return rows, lines
+        raise DataError(f"line {reader.line_num}: not a table ({printable(error)}).") from error
+    if not lines:
+        raise DataError("the file is empty.")
+    return lines
 
 
 def _table_delimiter(line: str, most: str, columns: Columns) -> str:
@@ -156,13 +158,13 @@ def _table_delimiter(line: str, most: str, columns: Columns) -> str:
     return most
 
 
-def _filled(fields: Row, name: str, line: int, what: str) -> Row:
+def _filled(fields: Row, line: int, what: str) -> Row:
     """Fields without the empty ones at the end; an empty one inside is an error."""
     if "" not in fields:
         return fields
     filled = fields[: max((place for place, field in enumerate(fields, 1) if field), default=0)]
     if "" in filled:
-        raise TableError(f"{name}: line {line}: {what} {filled.index('') + 1} is empty.")
+        raise DataError(f"line {line}: {what} {filled.index('') + 1} is empty.")
     return filled
 
 
@@ -230,38 +232,39 @@ def quoted(text: str) -> str:
     return shlex.quote(text if text.isprintable() else text.encode("unicode_escape").decode())
 
 
-def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
+def _refuse_header(lines: list[Line], name: str) -> None:
     """An error if the first line looks like a header: it would be read as an edge."""
-    found = suspect_header(rows)
+    found = suspect_header([row for _, row in lines])
     if found is not None:
         reason, options = found
-        raise TableError(
-            f"{name}: line {lines[0]} looks like a header {reason}, but has no columns 'edge' and 'vertex'. "
-            f"Say what it holds, as in: biclique hypergraph info {quoted(name)} {options} (in Python "
-            "edge_column=, vertex_column=, separator=, header=). If a line is an edge: --header yes leaves line "
-            f"{lines[0]} out, --no-header keeps it."
+        number = lines[0][0]
+        raise DataError(
+            f"line {number} looks like a header {reason}, but has no columns 'edge' and 'vertex'. Say what it holds, "
+            f"as in: biclique hypergraph info {quoted(name)} {options} (in Python edge_column=, vertex_column=, "
+            f"separator=, header=). If a line is an edge: --header yes leaves line {number} out, --no-header keeps it."
         )
 
 
-def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, name: str) -> None:
+def _refuse_other_delimiters(lines: list[Line], delimiter: str) -> None:
     """An error if every line is one field with another delimiter inside.
 
     Spaces and commas may be parts of names: they must be in every line, or between whole numbers.
     """
-    if any(any(row[1:]) for row in rows):
+    if any(any(row[1:]) for _, row in lines):
         return
+    fields = [row[0] for _, row in lines]
     for other, plural in DELIMITERS.items():
-        inside = [other in row[0] for row in rows]
+        inside = [other in field for field in fields]
         if other == delimiter or not any(inside):
             continue
-        whole = all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part)
+        whole = all(WHOLE.fullmatch(part.strip()) for field in fields for part in field.split(other) if part)
         if all(inside) or whole or other in ";\t|":
-            listed = f"--vertex-column {quoted(rows[0][0])} " if not inside[0] and all(inside[1:]) and not whole else ""
+            listed = f"--vertex-column {quoted(fields[0])} " if not inside[0] and all(inside[1:]) and not whole else ""
             shown, usual = (f"'{mark}'".replace("\t", r"\t") for mark in (other, delimiter))
-            raise TableError(
-                f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "
-                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}, or say what stands between "
-                f"names, {listed}--separator {shown}. If {plural} are parts of names: --separator {usual} (in Python "
+            raise DataError(
+                f"line {lines[inside.index(True)][0]}: every line is one field between {DELIMITERS[delimiter]}, but "
+                f"has {plural} inside: separate fields by {DELIMITERS[delimiter]}, or say what stands between names, "
+                f"{listed}--separator {shown}. If {plural} are parts of names: --separator {usual} (in Python "
                 "separator=)."
             )
 
@@ -269,19 +272,18 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
 # A table
 
 
-def _table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Iterator[Membership]:
+def _table(lines: list[Line], columns: Columns) -> Iterator[Membership]:
     """What the rows of a table say, whose columns have names or numbers."""
-    vertex, edge, weight, count = _find_places(rows[0], columns, name)
-    width, first, below = len(rows[0]), "header", 1
-    if columns.header is False:
-        first, below = "first line", 0
-    for number, (row, line) in enumerate(zip(rows[below:], lines[below:], strict=True)):
-        if len(row) != width:
-            raise TableError(f"{name}: line {line}: {len(row)} fields, the {first} has {width}.")
+    first = lines[0][1]
+    vertex, edge, weight, count = _find_places(first, columns)
+    below, what = (lines, "first line") if columns.header is False else (lines[1:], "header")
+    for number, (line, row) in enumerate(below):
+        if len(row) != len(first):
+            raise DataError(f"line {line}: {len(row)} fields, the {what} has {len(first)}.")
         members: Row = (row[vertex],)
         if columns.separator is not None:
             fields = tuple(map(str.strip, row[vertex].split(columns.separator)))
-            members = _filled(fields, name, line, "name") or ("",)
+            members = _filled(fields, line, "name") or ("",)
         owner = number if edge is None else row[edge]
         of_edge = "" if weight is None else row[weight]
         of_vertex = "" if count is None else row[count]
@@ -289,7 +291,7 @@ def _table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> It
             yield line, owner, member, of_edge, of_vertex
 
 
-def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | None, int | None, int | None]:
+def _find_places(first: Row, columns: Columns) -> tuple[int, int | None, int | None, int | None]:
     """The places of vertex, edge, weight and count in a row; None for a column that does not exist.
 
     Columns that were not named are found by the words that are known. ``weight`` and ``count`` are read without being
@@ -303,14 +305,14 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
             found = [j for j, cell in enumerate(names) if cell.lower() in words]
             if len(found) > 1:
                 both = " and ".join(repr(names[j]) for j in found[:2])
-                raise TableError(f"{name}: the header has both {both}: rename one of them.")
+                raise DataError(f"the header has both {both}: rename one of them.")
             return found[0] if found else None
         found = [j for j, cell in enumerate(names) if column in (j, cell)]
         if len(found) != 1:
             problem = f"appears {len(found)} times: rename it" if found else "does not exist"
             hint = " Without a header, say --no-header: columns are numbers from 0."
-            raise TableError(
-                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}; "
+            raise DataError(
+                f"{option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}; "
                 f"columns: {shown}.{'' if found or columns.header is False else hint}"
             )
         return found[0]
@@ -326,12 +328,12 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
     if edge == vertex:  # a named column has the word for the other one
         edge, vertex = (edge, None) if columns.vertex_column is None else (None, vertex)
     if vertex is None:
-        raise TableError(
-            f"{name}: which column holds the vertices? Name it with --vertex-column (vertex_column=); columns: {shown}."
+        raise DataError(
+            f"which column holds the vertices? Name it with --vertex-column (vertex_column=); columns: {shown}."
         )
     if edge is None and columns.separator is None:
-        raise TableError(
-            f"{name}: one vertex on each line needs the edges' column, --edge-column (edge_column=); columns: "
+        raise DataError(
+            f"one vertex on each line needs the edges' column, --edge-column (edge_column=); columns: "
             f"{shown}. If a line is an edge and {names[vertex]!r} a list, say what stands between its names, such as "
             "--separator ';' (separator=)."
         )
@@ -341,20 +343,20 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
 # From rows to a hypergraph
 
 
-def _assembled(memberships: Iterable[Membership], name: str) -> Hypergraph:
+def _assembled(memberships: Iterable[Membership]) -> Hypergraph:
     """From the memberships of all lines; each of their fields may be missing."""
     weights: dict[str | int, float | None] = {}
     order: dict[str, None] = {}
     alone: dict[str, None] = {}
     edges, vertices, counts = [], [], []
     for line, edge, vertex, of_edge, of_vertex in memberships:
-        weight = _number(of_edge, "weight", line, name) if of_edge else None
-        count = _number(of_vertex, "count", line, name) if of_vertex else None
+        weight = _number(of_edge, "weight", line) if of_edge else None
+        count = _number(of_vertex, "count", line) if of_vertex else None
         if edge == "":
             if not vertex:
-                raise TableError(f"{name}: line {line}: neither an edge nor a vertex.")
+                raise DataError(f"line {line}: neither an edge nor a vertex.")
             if weight is not None or count is not None:
-                raise TableError(f"{name}: line {line}: a vertex without an edge has no weight and no count.")
+                raise DataError(f"line {line}: a vertex without an edge has no weight and no count.")
             order[vertex] = alone[vertex] = None
             continue
         before = weights.setdefault(edge, weight)
@@ -362,16 +364,16 @@ def _assembled(memberships: Iterable[Membership], name: str) -> Hypergraph:
             weights[edge] = weight
         elif weight not in (None, before):
             shown = f"{shortest(before)} above and {shortest(weight)} here"
-            raise TableError(f"{name}: line {line}: edge {edge!r} has weight {shown}.")
+            raise DataError(f"line {line}: edge {edge!r} has weight {shown}.")
         if vertex:
             if count is not None and count < 0:
-                raise TableError(f"{name}: line {line}: the count must be 0 or more.")
+                raise DataError(f"line {line}: the count must be 0 or more.")
             order[vertex] = None
             edges.append(edge)
             vertices.append(vertex)
             counts.append(1.0 if count is None else count)
         elif count is not None:
-            raise TableError(f"{name}: line {line}: an edge without a vertex has no count.")
+            raise DataError(f"line {line}: an edge without a vertex has no count.")
     names = list(alone if len(alone) == len(order) else order)
     if len(alone) < len(order) and isinstance(_names(names)[0], int):
         names.sort(key=int)
@@ -380,10 +382,10 @@ def _assembled(memberships: Iterable[Membership], name: str) -> Hypergraph:
     return found.renamed(vertex_names=_names(names), edge_names=_names(list(known)))
 
 
-def _number(field: str, what: str, line: int, name: str) -> float:
+def _number(field: str, what: str, line: int) -> float:
     value = parse_number(field)
     if value is None:
-        raise TableError(f"{name}: line {line}: the {what} must be a finite number, got {field[:80]!r}.")
+        raise DataError(f"line {line}: the {what} must be a finite number, got {field[:80]!r}.")
     return value
 
 

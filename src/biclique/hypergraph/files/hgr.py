@@ -5,7 +5,7 @@ from itertools import chain
 import numpy as np
 from scipy import sparse
 
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import DataError
 from biclique.hypergraph.files.lines import WHOLE, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.memory import require_memory
@@ -20,7 +20,7 @@ LARGEST_TOTAL = 10**8
 """Vertices that a file may name, repeated ones each time."""
 
 
-def parse_hgr(text: str, name: str) -> Hypergraph:
+def parse_hgr(text: str) -> Hypergraph:
     """``n_edges n_vertices [fmt]``, then one edge on each line, its vertices counted from 1; % starts a comment line.
 
     fmt 1: the weight of the edge comes first on its line; 10: ``n_vertices`` lines with vertex weights follow; 11 is
@@ -33,45 +33,44 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
         if line.strip() and not line.lstrip().startswith("%")
     ]
     if not lines:
-        raise TableError(f"{name}: the file is empty.")
-    n_edges, n_vertices, edge_weights, vertex_weights = _hgr_header(*lines[0], name)
+        raise DataError("the file is empty.")
+    n_edges, n_vertices, edge_weights, vertex_weights = _hgr_header(*lines[0])
     expected = n_edges + (n_vertices if vertex_weights else 0)
     body = lines[1:]
     if len(body) < expected:
-        raise TableError(
-            f"{name}: the file ends at line {lines[-1][0]}: the header announces {expected} lines, got {len(body)}; "
+        raise DataError(
+            f"the file ends at line {lines[-1][0]}: the header announces {expected} lines, got {len(body)}; "
             "blank lines do not count, as the format has no edges without vertices."
         )
     if len(body) > expected:
-        raise TableError(f"{name}: line {body[expected][0]} is one too many: the header announces {expected} lines.")
+        raise DataError(f"line {body[expected][0]} is one too many: the header announces {expected} lines.")
     if n_vertices > SPARE_VERTICES + 100 * sum(len(fields) for _, fields in body):
-        raise TableError(
-            f"{name}: line {lines[0][0]} announces {n_vertices} vertices, far more than the edges hold: is it right?"
+        raise DataError(
+            f"line {lines[0][0]} announces {n_vertices} vertices, far more than the edges hold: is it right?"
         )
     for number, fields in body[n_edges:]:
         if len(fields) != 1:
-            raise TableError(f"{name}: line {number} must be the weight of one vertex, got {len(fields)} fields.")
-        _hgr_weight(fields[0], number, name)
+            raise DataError(f"line {number} must be the weight of one vertex, got {len(fields)} fields.")
+        _hgr_weight(fields[0], number)
 
     weights: list[float] = []
     edges: list[tuple[str, ...]] = []
     known: set[str] = set()
     for number, fields in body[:n_edges]:
-        weights.append(_hgr_weight(fields[0], number, name) if edge_weights else 1.0)
+        weights.append(_hgr_weight(fields[0], number) if edge_weights else 1.0)
         members = fields[1:] if edge_weights else fields
         if not members:
-            raise TableError(f"{name}: line {number} has a weight and no vertices.")
+            raise DataError(f"line {number} has a weight and no vertices.")
         edges.append(members)
         for vertex in members:
             if vertex not in known and not (WHOLE.fullmatch(vertex) and 1 <= int(vertex) <= n_vertices):
-                raise TableError(
-                    f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got "
-                    f"{vertex[:80]!r}."
+                raise DataError(
+                    f"line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {vertex[:80]!r}."
                 )
             known.add(vertex)
     require_memory(
         BYTES_PER_VERTEX * n_vertices,
-        f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
+        f"line {lines[0][0]} announces {n_vertices} vertices, which",
         "is that number right?",
     )
     indices = np.array(list(map(int, chain.from_iterable(edges))), dtype=np.int64) - 1
@@ -80,22 +79,22 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
     return Hypergraph(counts, weights, np.arange(1, n_vertices + 1))
 
 
-def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:
+def _hgr_header(number: int, fields: tuple[str, ...]) -> tuple[int, int, bool, bool]:
     """Edges, vertices, and whether edges and vertices have weights."""
     if len(fields) not in (2, 3) or not all(field.isascii() and field.isdigit() for field in fields):
-        raise TableError(f"{name}: line {number} must be 'n_edges n_vertices [fmt]', got {' '.join(fields)[:80]!r}.")
+        raise DataError(f"line {number} must be 'n_edges n_vertices [fmt]', got {' '.join(fields)[:80]!r}.")
     if max(map(len, fields)) > 18:
-        raise TableError(f"{name}: line {number} announces more edges or vertices than fit into memory.")
+        raise DataError(f"line {number} announces more edges or vertices than fit into memory.")
     kind = int(fields[2]) if len(fields) == 3 else 0
     if kind not in (0, 1, 10, 11):
-        raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
+        raise DataError(f"line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
     return int(fields[0]), int(fields[1]), kind % 10 == 1, kind >= 10
 
 
-def _hgr_weight(field: str, number: int, name: str) -> float:
+def _hgr_weight(field: str, number: int) -> float:
     value = parse_number(field)
     if value is None or value < 0:
-        raise TableError(f"{name}: line {number}: weights must be numbers, 0 or more, got {field[:80]!r}.")
+        raise DataError(f"line {number}: weights must be numbers, 0 or more, got {field[:80]!r}.")
     return value
 
 

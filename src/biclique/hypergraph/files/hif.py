@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import DataError
 from biclique.hypergraph.files.lines import from_memberships, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 
@@ -21,7 +21,7 @@ LARGEST_BITS = 14_000
 KINDS = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
 
 
-def parse_hif(text: str, name: str) -> Hypergraph:
+def parse_hif(text: str) -> Hypergraph:
     """``{"incidences": [{"edge": …, "node": …}, …], "nodes": [{"node": …}, …], "edges": [{"edge": …}, …]}``.
 
     The weight of an edge is ``weight``, or without it ``attrs.weight`` (XGI's) or ``attr.weight``, the weight of an
@@ -33,62 +33,62 @@ def parse_hif(text: str, name: str) -> Hypergraph:
     In a simplicial complex (``asc``) the faces listed are the edges. The weights of nodes, attributes, metadata, and
     further keys inside an item, which files in circulation have, are not kept.
     """
-    document = _load(text, name)
+    document = _load(text)
     if not isinstance(document, dict):
-        raise TableError(f"{name}: a HIF file must be an object with the key 'incidences', got {_kind(document)}.")
+        raise DataError(f"a HIF file must be an object with the key 'incidences', got {_kind(document)}.")
     for key in document:
         if key not in SECTIONS:
-            raise TableError(f"{name}: unknown key {key[:80]!r}; allowed are {', '.join(SECTIONS)}.")
+            raise DataError(f"unknown key {key[:80]!r}; allowed are {', '.join(SECTIONS)}.")
     if "incidences" not in document:
-        raise TableError(f"{name}: the key 'incidences' is missing; an array without items will do.")
+        raise DataError("the key 'incidences' is missing; an array without items will do.")
     if document.get("network-type", "undirected") not in NETWORK_TYPES:
-        raise TableError(f"{name}: network-type must be one of {', '.join(NETWORK_TYPES)}.")
+        raise DataError(f"network-type must be one of {', '.join(NETWORK_TYPES)}.")
     if not isinstance(document.get("metadata", {}), dict):
-        raise TableError(f"{name}: metadata must be an object, got {_kind(document['metadata'])}.")
+        raise DataError(f"metadata must be an object, got {_kind(document['metadata'])}.")
 
     order: dict[str | int, None] = {}
-    for where, item in _items(document, "nodes", name):
+    for where, item in _items(document, "nodes"):
         order[_id(item, "node", where)] = None
         _weight(item, where)  # checked, and not kept
     weights: dict[str | int, float] = {}
-    for where, item in _items(document, "edges", name):
+    for where, item in _items(document, "edges"):
         edge, weight = _id(item, "edge", where), _edge_weight(item, where)
         if weights.setdefault(edge, weight) != weight:
-            raise TableError(f"{where} comes again with another weight; list every edge once.")
+            raise DataError(f"{where} comes again with another weight; list every edge once.")
     edges, vertices, counts = [], [], []
-    for where, item in _items(document, "incidences", name):
+    for where, item in _items(document, "incidences"):
         if item.get("direction", "head") not in ("head", "tail"):
-            raise TableError(f"{where}.direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
+            raise DataError(f"{where}.direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
         edges.append(_id(item, "edge", where))
         vertices.append(_id(item, "node", where))
         counts.append(_weight(item, where))
         if counts[-1] < 0:
-            raise TableError(f"{where}.weight must be 0 or more, got {_shown(item['weight'])}.")
+            raise DataError(f"{where}.weight must be 0 or more, got {_shown(item['weight'])}.")
     every_edge = dict.fromkeys([*weights, *edges], 1.0) | weights
     return from_memberships(edges, vertices, counts, every_edge, order | dict.fromkeys(vertices))
 
 
-def _load(text: str, name: str) -> Any:
+def _load(text: str) -> Any:
     def refuse(literal: str) -> NoReturn:  # NaN or Infinity, which Python's reader takes and JSON does not have
-        raise TableError(f"{name}: not JSON: {literal} is not a JSON number; leave it out or write null.")
+        raise DataError(f"not JSON: {literal} is not a JSON number; leave it out or write null.")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            raise TableError(f"{name}: an object has the key {repeated[:80]!r} twice: keep one of them.")
+            raise DataError(f"an object has the key {repeated[:80]!r} twice: keep one of them.")
         return found
 
     try:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
-        raise TableError(f"{name}: not JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from error
-    except TableError:
+        raise DataError(f"not JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from error
+    except DataError:
         raise
     except RecursionError as error:
-        raise TableError(f"{name}: objects or arrays are nested too deeply to be read.") from error
+        raise DataError("objects or arrays are nested too deeply to be read.") from error
     except ValueError as error:  # a whole number of thousands of digits
-        raise TableError(f"{name}: a number cannot be read ({error}).") from error
+        raise DataError(f"a number cannot be read ({error}).") from error
 
 
 def _kind(value: Any) -> str:
@@ -99,18 +99,18 @@ def _shown(value: Any) -> str:
     return _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)[:80]
 
 
-def _items(document: dict[str, Any], section: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _items(document: dict[str, Any], section: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The items of a section, each after its place: objects, whose attributes are objects."""
     items = document.get(section, [])
     if not isinstance(items, list):
-        raise TableError(f"{name}: {section} must be an array, got {_kind(items)}.")
+        raise DataError(f"{section} must be an array, got {_kind(items)}.")
     for at, item in enumerate(items):
-        where = f"{name}: {section}[{at}]"
+        where = f"{section}[{at}]"
         if not isinstance(item, dict):
-            raise TableError(f"{where} must be an object, got {_shown(item)}.")
+            raise DataError(f"{where} must be an object, got {_shown(item)}.")
         for key in ATTRIBUTES:
             if not isinstance(item.get(key, {}), dict):
-                raise TableError(f"{where}.{key} must be an object, got {_shown(item[key])}.")
+                raise DataError(f"{where}.{key} must be an object, got {_shown(item[key])}.")
         yield where, item
 
 
@@ -122,17 +122,17 @@ def _id(item: dict[str, Any], key: str, where: str) -> str | int:
     if isinstance(value, float) and value.is_integer():
         return int(value)  # 1.0 is an integer in JSON
     if key not in item:
-        raise TableError(f"{where}.{key} is missing.")
-    raise TableError(f"{where}.{key} must be text or a whole number, got {_shown(value)}.")
+        raise DataError(f"{where}.{key} is missing.")
+    raise DataError(f"{where}.{key} must be text or a whole number, got {_shown(value)}.")
 
 
 def _weight(item: dict[str, Any], where: str) -> float:
     """A finite number, 1 if there is none."""
     value = item.get("weight", 1)
     if type(value) not in (int, float):
-        raise TableError(f"{where}.weight must be a finite number, got {_kind(value)}.")
+        raise DataError(f"{where}.weight must be a finite number, got {_kind(value)}.")
     if not abs(value) <= sys.float_info.max:
-        raise TableError(f"{where}.weight must be a finite number, got a number too large.")
+        raise DataError(f"{where}.weight must be a finite number, got a number too large.")
     return float(value)
 
 
