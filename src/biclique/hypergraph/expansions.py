@@ -37,8 +37,9 @@ from scipy.special import gammaln
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.operator import Cross, CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.multiway.objectives import check_two_parts, literal_sum
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.threads import panel_product
@@ -255,7 +256,17 @@ class ExpansionGram(GramOperator):
         return self._degrees
 
     def cross(self, Y: Rows) -> CrossGram:
-        return ExpansionCross(self, Y)
+        """New vertices against the training vertices: κ(y, x) = Σ_e c(e) μ_y(e) μ_x(e), over the edges y joins."""
+        new = sparse.csr_array(Y, dtype=np.float64)
+
+        def matmat(V: FloatArray) -> FloatArray:
+            return panel_product(new, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
+
+        def diagonal() -> FloatArray:
+            own = new.multiply(new) if self.own_place else new.multiply(new) - new
+            return np.asarray(own @ self.coefficients)
+
+        return Cross(matmat, diagonal)
 
     def parts(self) -> IntArray:
         """The connected component of every vertex."""
@@ -286,21 +297,6 @@ class ExpansionGram(GramOperator):
     def graph(self) -> sparse.csr_array | None:
         A = self.matrix()
         return A if A.data.min(initial=0.0) >= 0 else None
-
-
-class ExpansionCross(CrossGram):
-    """New vertices against the training vertices: κ(y, x) = Σ_e c(e) μ_y(e) μ_x(e), over the edges y joins."""
-
-    def __init__(self, gram: ExpansionGram, Y: Rows) -> None:
-        self.gram = gram
-        self.Y = sparse.csr_array(Y, dtype=np.float64)
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        return panel_product(self.Y, self.gram.to_edges(V), n_jobs=self.gram.n_jobs, panel=PANEL)
-
-    def diagonal(self) -> FloatArray:
-        own = self.Y.multiply(self.Y) if self.gram.own_place else self.Y.multiply(self.Y) - self.Y
-        return np.asarray(own @ self.gram.coefficients)
 
 
 LAPLACIANS = {"unnormalized": 0.0, "symmetric": -0.5, "random_walk": -1.0}
@@ -380,25 +376,13 @@ def cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -
 
 def normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
     """NCut(V₁, V₂) = Cut(V₁, V₂) (1/vol V₁ + 1/vol V₂) of two parts."""
-    parts = len(np.unique(np.asarray(labels)))
-    if parts != 2:
-        raise DataError(f"normalized_cut is of two parts, labels have {parts}: use k_way_normalized_cut.")
+    check_two_parts(labels)
     return k_way_normalized_cut(hypergraph, labels, expansion)
 
 
 def k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
     """kNCut = Σ_j Cut(V_j, V∖V_j)/vol(V_j) of k parts (the paper's Eq. 9)."""
-    cuts, volumes = _parts(hypergraph, labels, expansion)
-    _check_volumes(volumes)
-    return float((cuts / volumes).sum())
-
-
-def _check_volumes(volumes: FloatArray) -> None:
-    if (volumes <= 0).any():
-        raise DegreeError(
-            f"{int((volumes <= 0).sum())} of {len(volumes)} parts have no positive volume: leave out vertices that are "
-            "in no edge (hypergraph.isolated())."
-        )
+    return float(_ratios(hypergraph, labels, expansion)[0].sum())
 
 
 def literal_k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
@@ -407,11 +391,18 @@ def literal_k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion:
     The trace form below that equation has no volume of the rest, and neither has ``k_way_normalized_cut``. For two
     parts this is twice that number, for more parts another objective.
     """
+    return literal_sum(*_ratios(hypergraph, labels, expansion))
+
+
+def _ratios(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion) -> tuple[FloatArray, FloatArray]:
+    """Cut(V_j, V∖V_j)/vol(V_j) and vol(V_j) of every part."""
     cuts, volumes = _parts(hypergraph, labels, expansion)
-    if len(volumes) < 2:
-        raise DataError("labels must have at least two parts: the rest of a single part has no volume.")
-    _check_volumes(volumes)
-    return float((cuts / volumes + cuts / (volumes.sum() - volumes)).sum())
+    if (volumes <= 0).any():
+        raise DegreeError(
+            f"{int((volumes <= 0).sum())} of {len(volumes)} parts have no positive volume: leave out vertices that are "
+            "in no edge (hypergraph.isolated())."
+        )
+    return cuts / volumes, volumes
 
 
 def literal_incidence(hypergraph: Hypergraph) -> Any:

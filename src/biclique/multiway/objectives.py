@@ -66,11 +66,11 @@ def k_way_normalized_cut(
     The paper sums NCut(V_j, V∖V_j), which also divides by the volume of the rest; its trace form does not, and neither
     does this (``literal_k_way_normalized_cut`` does).
     """
-    gains, volumes, _ = cut_parts(gram, labels, order, sample_weight)
+    gains, volumes, _ = _cut_parts(gram, labels, order, sample_weight)
     return float(len(volumes) - 1 - (2 / order) ** 2 * gains.sum())
 
 
-def cut_parts(
+def _cut_parts(
     gram: GramOperator | FloatArray, labels: IntArray, order: float, sample_weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, float]:
     """g_j = (a_j − δ_j²/ρ)/S_j and S_j of every part, and ρ = Σ_j S_j; cut_j/vol_j = 1 − S_j/ρ − (2/m)² g_j."""
@@ -93,10 +93,14 @@ def normalized_cut(
     gram: GramOperator | FloatArray, labels: IntArray, order: float = 2, sample_weight: FloatArray | None = None
 ) -> float:
     """NCut(V₁, V₂) = Cut(V₁, V₂) (1/vol V₁ + 1/vol V₂) of two parts, for K^(m) (the paper's, after Eq. 8)."""
+    check_two_parts(labels)
+    return k_way_normalized_cut(gram, labels, order, sample_weight)
+
+
+def check_two_parts(labels: Any) -> None:
     parts = len(np.unique(np.asarray(labels)))
     if parts != 2:
         raise DataError(f"normalized_cut is of two parts, labels have {parts}: use k_way_normalized_cut.")
-    return k_way_normalized_cut(gram, labels, order, sample_weight)
 
 
 def weighted_tensor_kmeans_objective(
@@ -123,10 +127,15 @@ def literal_k_way_normalized_cut(
     The trace form below that equation has no volume of the rest, and neither has ``k_way_normalized_cut``. For two
     parts this is twice that number, for more parts another objective.
     """
-    gains, volumes, total = cut_parts(gram, labels, order, sample_weight)
+    gains, volumes, total = _cut_parts(gram, labels, order, sample_weight)
+    return literal_sum(1 - volumes / total - (2 / order) ** 2 * gains, volumes)
+
+
+def literal_sum(ratios: FloatArray, volumes: FloatArray) -> float:
+    """Σ_j cut_j (1/vol_j + 1/(Σ_i vol_i − vol_j)) from cut_j/vol_j and vol_j."""
     if len(volumes) < 2:
         raise DataError("labels must have at least two parts: the rest of a single part has no volume.")
-    ratios = 1 - volumes / total - (2 / order) ** 2 * gains  # cut_j / vol(V_j)
+    total = volumes.sum()
     return float((ratios * total / (total - volumes)).sum())
 
 
