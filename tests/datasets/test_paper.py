@@ -10,7 +10,6 @@ import pickle
 import struct
 import threading
 import time
-import tracemalloc
 import warnings
 import zipfile
 import zlib
@@ -24,6 +23,7 @@ from scipy.io import savemat
 
 from biclique.datasets import data_home, load_hopkins155, load_iris, load_ovarian, load_spine, paper
 from biclique.exceptions import DataError, ParameterError
+from tests.calls import peak_memory
 
 REAL = Path(os.environ.get("BICLIQUE_DATA") or "no folder")
 
@@ -309,11 +309,7 @@ def refused(load, folder):
 
 
 def peak_of(load, folder):
-    tracemalloc.start()
-    message = refused(load, folder)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak, message
+    return peak_memory(lambda: refused(load, folder))
 
 
 def test_compressed_variables_are_unpacked_within_bounds(tmp_path, unchecked):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from math import factorial
 
 import numpy as np
@@ -26,6 +25,7 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.multiway import contract, gram_tensor
 from biclique.multiway import k_way_normalized_cut as cut_of_matrix
 from tests import oracles
+from tests.calls import peak_memory, refusals
 
 COEFFICIENTS = {
     "star": lambda w, s: w / s,
@@ -183,10 +183,7 @@ def test_products_are_the_same_bits_for_any_number_of_threads():
 def test_cuts_of_many_parts_stay_sparse():
     random = np.random.default_rng(0)
     hypergraph = Hypergraph.from_edges(random.integers(0, 20_000, (20_000, 3)), vertices=20_000)
-    tracemalloc.start()
-    total = cut(hypergraph, np.arange(20_000), "clique")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak, total = peak_memory(lambda: cut(hypergraph, np.arange(20_000), "clique"))
     counts = hypergraph.incidence.data
     assert total == pytest.approx((9 * 20_000 - (counts**2).sum()) / 2)
     assert peak < 50e6
@@ -229,32 +226,26 @@ ISOLATED = Hypergraph.from_edges([[0, 1]], vertices=3)
 HUGE = Hypergraph.from_edges([[0, 1], [1, 2]], [1.7e308, 1.7e308])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: ExpansionGram(MIXED, "stars"), ParameterError, "expansion must be one of 'star'"),
-        (lambda: laplacian(MIXED, kind="other"), ParameterError, "kind must be one of"),
-        (lambda: normalized_cut(MIXED, np.arange(9) % 3), DataError, "two parts"),
-        (lambda: literal_k_way_normalized_cut(MIXED, np.zeros(9)), DataError, "at least two parts"),
-        (lambda: literal_incidence([[0, 1]]), DataError, "a Hypergraph is needed"),
-        (lambda: cut(MIXED, [0, 1]), DataError, "one entry for each vertex"),
-        (lambda: cut(MIXED, [None, *range(8)]), DataError, "of one kind"),
-        (lambda: cut(MIXED.incidence, np.arange(9)), DataError, "from_incidence"),
-        (lambda: k_way_normalized_cut(ISOLATED, [0, 0, 1]), DegreeError, "no positive volume"),
-        (lambda: ExpansionGram(Hypergraph.from_incidence([[0.5], [1]]), "clique"), DataError, "whole numbers"),
-        (lambda: ExpansionGram(LONG, "contraction"), ParameterError, "too large for an edge of 200"),
-        (lambda: pair_weight(lambda j, s: j, 4), ParameterError, "same from both sides"),
-        (lambda: pair_weight(lambda j, s: -1.0, 4), ParameterError, "not negative"),
-        (lambda: pair_weight(lambda j: 1.0, 4), ParameterError, "must return a number"),
-        (lambda: pair_weight("smaller_side", 2.5), ParameterError, "whole number from 1"),
-        (lambda: pair_weight([], 3), ParameterError, "splitting must be one of"),
-        (lambda: laplacian(HUGE), DataError, "overflow"),
-        (lambda: laplacian(Hypergraph.from_edges([[0, 1], [1, 2]], [1, -3])), DataError, "negative degree"),
-    ],
+test_refused_with_a_reason = refusals(
+    (lambda: ExpansionGram(MIXED, "stars"), ParameterError, "expansion must be one of 'star'"),
+    (lambda: laplacian(MIXED, kind="other"), ParameterError, "kind must be one of"),
+    (lambda: normalized_cut(MIXED, np.arange(9) % 3), DataError, "two parts"),
+    (lambda: literal_k_way_normalized_cut(MIXED, np.zeros(9)), DataError, "at least two parts"),
+    (lambda: literal_incidence([[0, 1]]), DataError, "a Hypergraph is needed"),
+    (lambda: cut(MIXED, [0, 1]), DataError, "one entry for each vertex"),
+    (lambda: cut(MIXED, [None, *range(8)]), DataError, "of one kind"),
+    (lambda: cut(MIXED.incidence, np.arange(9)), DataError, "from_incidence"),
+    (lambda: k_way_normalized_cut(ISOLATED, [0, 0, 1]), DegreeError, "no positive volume"),
+    (lambda: ExpansionGram(Hypergraph.from_incidence([[0.5], [1]]), "clique"), DataError, "whole numbers"),
+    (lambda: ExpansionGram(LONG, "contraction"), ParameterError, "too large for an edge of 200"),
+    (lambda: pair_weight(lambda j, s: j, 4), ParameterError, "same from both sides"),
+    (lambda: pair_weight(lambda j, s: -1.0, 4), ParameterError, "not negative"),
+    (lambda: pair_weight(lambda j: 1.0, 4), ParameterError, "must return a number"),
+    (lambda: pair_weight("smaller_side", 2.5), ParameterError, "whole number from 1"),
+    (lambda: pair_weight([], 3), ParameterError, "splitting must be one of"),
+    (lambda: laplacian(HUGE), DataError, "overflow"),
+    (lambda: laplacian(Hypergraph.from_edges([[0, 1], [1, 2]], [1, -3])), DataError, "negative degree"),
 )
-def test_refused_with_a_reason(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_a_matrix_beyond_memory_is_refused(monkeypatch):

@@ -25,6 +25,7 @@ from biclique.hypergraph import (
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.kernels.named import make_kernel
 from tests import oracles
+from tests.calls import refusals
 
 
 @pytest.mark.parametrize("s", [3, 4, 5, 7])
@@ -182,25 +183,19 @@ NAN, ONE = SubsetSplitting(lambda a, b: np.nan), SubsetSplitting(lambda a, b: 1.
 ALL = "all_or_nothing"
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: cost_graph(EDGES, np.ones(5)), DataError, "one entry for every vertex"),
-        (lambda: cost_graph(EDGES, np.full(6, np.nan)), DataError, "finite"),
-        (lambda: cost_graph(EDGES, lambda tuples: np.ones(len(tuples))), DataError, "shape"),
-        (lambda: cost_graph(EDGES, "abc"), DataError, "numbers"),
-        (lambda: cost_graph(Hypergraph.from_edges([[0, 0, 1]]), np.ones(2)), DataError, "repeated"),
-        (lambda: cost_graph(Hypergraph.from_edges([range(1001)]), np.ones(1001)), DataError, "at most 1000"),
-        (lambda: pair_weights(3.0), DataError, "single number"),
-        (lambda: inhomogeneous_cut(EDGES, [0, 1, 0, 1], "other"), ParameterError, "splitting must be one of"),
-        (lambda: inhomogeneous_cut(EDGES, [0, 1, 0, 1], NAN), ParameterError, "finite"),
-        (lambda: inhomogeneous_kernel(EDGES, [True], ALL), DataError, "mask of 4"),
-        (lambda: inhomogeneous_kernel(SHARES, [1, 0], ONE), DataError, "whole numbers"),
-        (lambda: inhomogeneous_contraction(EDGES, [2, 2, 0, 0], ALL, per_pair=True), DataError, "must be a mask"),
-        (lambda: inhomogeneous_kmeans_objective(EDGES, [0, 1, 0, 1], ALL, np.zeros(4)), DataError, "positive in total"),
-        (lambda: inhomogeneous_normalized_cut(ISOLATED, [0, 0, 1], ALL), DegreeError, "volume"),
-    ],
+test_refused_with_a_reason = refusals(
+    (lambda: cost_graph(EDGES, np.ones(5)), DataError, "one entry for every vertex"),
+    (lambda: cost_graph(EDGES, np.full(6, np.nan)), DataError, "finite"),
+    (lambda: cost_graph(EDGES, lambda tuples: np.ones(len(tuples))), DataError, "shape"),
+    (lambda: cost_graph(EDGES, "abc"), DataError, "numbers"),
+    (lambda: cost_graph(Hypergraph.from_edges([[0, 0, 1]]), np.ones(2)), DataError, "repeated"),
+    (lambda: cost_graph(Hypergraph.from_edges([range(1001)]), np.ones(1001)), DataError, "at most 1000"),
+    (lambda: pair_weights(3.0), DataError, "single number"),
+    (lambda: inhomogeneous_cut(EDGES, [0, 1, 0, 1], "other"), ParameterError, "splitting must be one of"),
+    (lambda: inhomogeneous_cut(EDGES, [0, 1, 0, 1], NAN), ParameterError, "finite"),
+    (lambda: inhomogeneous_kernel(EDGES, [True], ALL), DataError, "mask of 4"),
+    (lambda: inhomogeneous_kernel(SHARES, [1, 0], ONE), DataError, "whole numbers"),
+    (lambda: inhomogeneous_contraction(EDGES, [2, 2, 0, 0], ALL, per_pair=True), DataError, "must be a mask"),
+    (lambda: inhomogeneous_kmeans_objective(EDGES, [0, 1, 0, 1], ALL, np.zeros(4)), DataError, "positive in total"),
+    (lambda: inhomogeneous_normalized_cut(ISOLATED, [0, 0, 1], ALL), DegreeError, "volume"),
 )
-def test_refused_with_a_reason(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -12,6 +12,7 @@ from biclique.multiway import (
     heat_mass_limit,
 )
 from tests import oracles
+from tests.calls import refusals
 
 TWO_PI = 2 * np.pi
 
@@ -176,26 +177,16 @@ HEAT = HeatLaplacian(TEN, 0.1, 4, 1)
 MANY = HeatLaplacian(circle(2000)[0], 0.1, 4, 1)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: HeatLaplacian(TEN, 0.0, 4, 1), ParameterError, "t must be positive"),
-        (lambda: HeatLaplacian(TEN, 0.1, 3, 1), ParameterError, "must be even"),
-        (lambda: HEAT.apply(np.ones(3), np.zeros((1, 2), int)), DataError, "one value for each point"),
-        (lambda: HEAT.apply(np.ones(10), np.zeros((1, 3), int)), DataError, r"shape \(p, 2\)"),
-        (lambda: MANY.by_definition(np.ones(2000), np.zeros((1, 2), int)), MemoryLimitError, "use apply"),
-        (
-            lambda: heat_flow(TEN, np.cos(ANGLE) + 1, 0.1, 4, 1, TWO_PI),
-            DataError,
-            r"f must have mean zero, got 1: pass f - f\.mean",
-        ),
-        (lambda: heat_limit(np.cos(ANGLE), np.zeros(3, int), TWO_PI), DataError, r"row numbers \(p, h\)"),
-        (lambda: heat_mass_limit(3, TWO_PI), ParameterError, "must be even"),
-    ],
+test_bad_arguments = refusals(
+    (lambda: HeatLaplacian(TEN, 0.0, 4, 1), ParameterError, "t must be positive"),
+    (lambda: HeatLaplacian(TEN, 0.1, 3, 1), ParameterError, "must be even"),
+    (lambda: HEAT.apply(np.ones(3), np.zeros((1, 2), int)), DataError, "one value for each point"),
+    (lambda: HEAT.apply(np.ones(10), np.zeros((1, 3), int)), DataError, r"shape \(p, 2\)"),
+    (lambda: MANY.by_definition(np.ones(2000), np.zeros((1, 2), int)), MemoryLimitError, "use apply"),
+    (lambda: heat_flow(TEN, np.cos(ANGLE) + 1, 0.1, 4, 1, TWO_PI), DataError, r"mean zero, got 1: pass f - f\.mean"),
+    (lambda: heat_limit(np.cos(ANGLE), np.zeros(3, int), TWO_PI), DataError, r"row numbers \(p, h\)"),
+    (lambda: heat_mass_limit(3, TWO_PI), ParameterError, "must be even"),
 )
-def test_bad_arguments(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_the_contracted_form_of_the_laplacian_is_not_exact():

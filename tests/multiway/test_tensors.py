@@ -13,6 +13,7 @@ from biclique.multiway import (
     tensor_form,
 )
 from tests import oracles
+from tests.calls import refusals
 
 
 def kernel_matrix(n=4, rank=None, seed=0):
@@ -144,17 +145,11 @@ CUBE = np.ones((2, 2, 2))
 TOO_LARGE = r"order 4 over 1000 points needs 7\.276 TiB \(8000000000000 bytes\)"
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: gram_tensor(np.eye(1000), 4), MemoryLimitError, TOO_LARGE),
-        (lambda: gram_tensor(np.eye(3), 3), ParameterError, r"order must be even here, got 3.*symmetric"),
-        (lambda: mode_product(CUBE, np.ones(2), 3), DataError, "mode 3 of a tensor"),
-        (lambda: contract(CUBE, (1, 1)), ParameterError, "two different modes from 0 to 2"),
-        (lambda: is_half_symmetric(CUBE), ParameterError, "even number of modes, got 3"),
-        (lambda: semidefiniteness(CUBE), ParameterError, "odd order 3 is never semi-definite"),
-    ],
+test_refused_with_a_reason = refusals(
+    (lambda: gram_tensor(np.eye(1000), 4), MemoryLimitError, TOO_LARGE),
+    (lambda: gram_tensor(np.eye(3), 3), ParameterError, r"order must be even here, got 3.*symmetric"),
+    (lambda: mode_product(CUBE, np.ones(2), 3), DataError, "mode 3 of a tensor"),
+    (lambda: contract(CUBE, (1, 1)), ParameterError, "two different modes from 0 to 2"),
+    (lambda: is_half_symmetric(CUBE), ParameterError, "even number of modes, got 3"),
+    (lambda: semidefiniteness(CUBE), ParameterError, "odd order 3 is never semi-definite"),
 )
-def test_refused_with_a_reason(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -2,8 +2,7 @@ import gzip
 import json
 import os
 import time
-import tracemalloc
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import memory
+from tests.calls import peak_memory
 
 # Isolated vertices, an empty edge, vertices and edges that repeat, weights that need all digits, an order of its own.
 RICH = Hypergraph.from_dict(
@@ -38,18 +38,6 @@ def write(tmp_path):
         return path
 
     return write
-
-
-@contextmanager
-def traced():
-    """A function that tells the peak of memory inside, afterwards."""
-    found = []
-    tracemalloc.start()
-    try:
-        yield lambda: found[0]
-    finally:
-        found.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
 
 
 def incidence(**keys):
@@ -468,9 +456,12 @@ def test_a_packed_file_is_unpacked_only_as_far_as_memory_allows(tmp_path, monkey
             file.write(b"1,2\n" * 250_000)  # 200 MB in 1 MB
     monkeypatch.setattr(memory, "free_memory", lambda: 300 * 2**20)
     message = r"bomb.csv.gz: the hypergraph of the first .* needs .* are free: read a"
-    with traced() as peak, pytest.raises(MemoryLimitError, match=message):
-        read_hypergraph(path)
-    assert peak() < 2**25
+
+    def refused():
+        with pytest.raises(MemoryLimitError, match=message):
+            read_hypergraph(path)
+
+    assert peak_memory(refused)[0] < 2**25
 
 
 @pytest.mark.parametrize(
@@ -484,20 +475,19 @@ def test_a_packed_file_is_unpacked_only_as_far_as_memory_allows(tmp_path, monkey
 )
 def test_a_file_is_refused_if_it_needs_more_than_is_free(name, text, write, monkeypatch):
     path = write(name, text)
-    with traced() as peak:
-        read_hypergraph(path)
-    monkeypatch.setattr(memory, "free_memory", lambda: peak() / 1.5)
+    peak, _ = peak_memory(lambda: read_hypergraph(path))
+    monkeypatch.setattr(memory, "free_memory", lambda: peak / 1.5)
     with pytest.raises(MemoryLimitError):
         read_hypergraph(path)
-    monkeypatch.setattr(memory, "free_memory", lambda: 8 * peak())
+    monkeypatch.setattr(memory, "free_memory", lambda: 8 * peak)
     read_hypergraph(path)
 
 
 def test_announced_vertices_take_memory_as_arrays_only(write, monkeypatch):
     path = write("h.hgr", "50000 5000000\n" + "1 2\n" * 50_000)
-    with traced() as peak:
-        assert read_hypergraph(path).n_vertices == 5_000_000
-    assert peak() < 64 * 5_000_000 + 2**25
+    peak, found = peak_memory(lambda: read_hypergraph(path))
+    assert found.n_vertices == 5_000_000
+    assert peak < 64 * 5_000_000 + 2**25
     monkeypatch.setattr(memory, "free_memory", lambda: 200 * 2**20)
     with pytest.raises(MemoryLimitError, match="line 1 announces 5000000 vertices, which needs 305 MiB, and 200 MiB"):
         read_hypergraph(path)

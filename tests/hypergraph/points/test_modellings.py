@@ -19,6 +19,7 @@ from biclique.hypergraph.points.modellings import (
 from biclique.kernels import RBF, Laplacian, Polynomial
 from biclique.kernels.gamma_rules import bandwidth
 from biclique.kernels.named import make_kernel
+from tests.calls import refusals
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
 
@@ -306,41 +307,35 @@ def test_a_modelling_of_ones_own():
         modelling_gram(PLAIN, Ones())
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: modelling_gram(PLAIN, "max", order=4), ParameterError, "sample_hyperedges"),
-        (lambda: modelling_gram(PLAIN, "biclique", order=4), ParameterError, "biclique_gram"),
-        (lambda: modelling_gram(PLAIN[:2], "max"), DataError, "2 rows"),
-        (lambda: modelling_gram(PLAIN, "maximum"), ParameterError, "must be one of 'biclique', 'max'"),
-        (lambda: modelling_gram(PLAIN, "dot", gamma=1.0), ParameterError, "no option 'gamma'.*repeats"),
-        (lambda: modelling_gram(PLAIN, MaxKernel(), gamma=1.0), ParameterError, "in the object"),
-        (lambda: modelling_gram(PLAIN, "max", gamma=-1.0), ParameterError, "positive number"),
-        (lambda: modelling_gram(PLAIN, "vertex_distance", gamma="median"), ParameterError, "'auto'"),
-        (lambda: modelling_gram(PLAIN, "max", affinity="rbff"), ParameterError, "affinity must be"),
-        (lambda: modelling_gram(PLAIN, "max", affinity="chi2"), DataError, "non-negative"),
-        (lambda: modelling_gram(PLAIN, "affine_distance", dimension=2), ParameterError, "order − 2"),
-        (lambda: modelling_gram(PLAIN, "max", order=1), ParameterError, "order must be"),
-        (lambda: modelling_gram(np.where(PLAIN > 1, np.nan, PLAIN), "max"), DataError, "finite"),
-        (lambda: modelling_values(PLAIN, [[0, 1, 1]], "max"), DataError, "distinct"),
-        (lambda: modelling_values(PLAIN, [[0, 1, 9]], "max"), DataError, "0 to 8"),
-        (lambda: modelling_values(PLAIN, [0, 1], "max"), DataError, r"shape \(N, m\)"),
-        (lambda: modelling_values(PLAIN, [[0, 1], [2]], "max"), DataError, r"shape \(N, m\)"),
-        (lambda: modelling_gram([[1.0, 2.0], [3.0]], "max"), DataError, "rows of one length"),
-        (lambda: modelling_gram(PLAIN, "max", n_jobs=0), ParameterError, "n_jobs must be None or -1"),
-        (lambda: modelling_values(PLAIN, [[0, 1]], "max", n_jobs=1.5), ParameterError, r"n_jobs must be.*1\.5"),
-        (lambda: modelling_gram(PLAIN, "max", degree="a"), ParameterError, "degree must be a finite number, got 'a'"),
-        (lambda: modelling_gram(PLAIN, "max", affinity=3), ParameterError, "affinity must be .* a function"),
-        (lambda: modelling_gram(PLAIN, "max", random_state=-1), ParameterError, "random_state must be from 0"),
-        (lambda: modelling_gram(PLAIN, "vertex_distance", squared=2), ParameterError, "squared must be True or False"),
-        (lambda: modelling_gram(PLAIN, "dot", repeats="no"), ParameterError, "repeats must be True or False"),
-        (lambda: modelling_gram(np.ones((210, 1)), "dot", order=200), ParameterError, "at most 172 .*got 200"),
-        (lambda: VertexDistance().weights(PLAIN, np.array([[0, 1, 2]])), ParameterError, "make_modelling"),
-    ],
+test_errors_say_what_to_do = refusals(
+    (lambda: modelling_gram(PLAIN, "max", order=4), ParameterError, "sample_hyperedges"),
+    (lambda: modelling_gram(PLAIN, "biclique", order=4), ParameterError, "biclique_gram"),
+    (lambda: modelling_gram(PLAIN[:2], "max"), DataError, "2 rows"),
+    (lambda: modelling_gram(PLAIN, "maximum"), ParameterError, "must be one of 'biclique', 'max'"),
+    (lambda: modelling_gram(PLAIN, "dot", gamma=1.0), ParameterError, "no option 'gamma'.*repeats"),
+    (lambda: modelling_gram(PLAIN, MaxKernel(), gamma=1.0), ParameterError, "in the object"),
+    (lambda: modelling_gram(PLAIN, "max", gamma=-1.0), ParameterError, "positive number"),
+    (lambda: modelling_gram(PLAIN, "vertex_distance", gamma="median"), ParameterError, "'auto'"),
+    (lambda: modelling_gram(PLAIN, "max", affinity="rbff"), ParameterError, "affinity must be"),
+    (lambda: modelling_gram(PLAIN, "max", affinity="chi2"), DataError, "non-negative"),
+    (lambda: modelling_gram(PLAIN, "affine_distance", dimension=2), ParameterError, "order − 2"),
+    (lambda: modelling_gram(PLAIN, "max", order=1), ParameterError, "order must be"),
+    (lambda: modelling_gram(np.where(PLAIN > 1, np.nan, PLAIN), "max"), DataError, "finite"),
+    (lambda: modelling_values(PLAIN, [[0, 1, 1]], "max"), DataError, "distinct"),
+    (lambda: modelling_values(PLAIN, [[0, 1, 9]], "max"), DataError, "0 to 8"),
+    (lambda: modelling_values(PLAIN, [0, 1], "max"), DataError, r"shape \(N, m\)"),
+    (lambda: modelling_values(PLAIN, [[0, 1], [2]], "max"), DataError, r"shape \(N, m\)"),
+    (lambda: modelling_gram([[1.0, 2.0], [3.0]], "max"), DataError, "rows of one length"),
+    (lambda: modelling_gram(PLAIN, "max", n_jobs=0), ParameterError, "n_jobs must be None or -1"),
+    (lambda: modelling_values(PLAIN, [[0, 1]], "max", n_jobs=1.5), ParameterError, r"n_jobs must be.*1\.5"),
+    (lambda: modelling_gram(PLAIN, "max", degree="a"), ParameterError, "degree must be a finite number, got 'a'"),
+    (lambda: modelling_gram(PLAIN, "max", affinity=3), ParameterError, "affinity must be .* a function"),
+    (lambda: modelling_gram(PLAIN, "max", random_state=-1), ParameterError, "random_state must be from 0"),
+    (lambda: modelling_gram(PLAIN, "vertex_distance", squared=2), ParameterError, "squared must be True or False"),
+    (lambda: modelling_gram(PLAIN, "dot", repeats="no"), ParameterError, "repeats must be True or False"),
+    (lambda: modelling_gram(np.ones((210, 1)), "dot", order=200), ParameterError, "at most 172 .*got 200"),
+    (lambda: VertexDistance().weights(PLAIN, np.array([[0, 1, 2]])), ParameterError, "make_modelling"),
 )
-def test_errors_say_what_to_do(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_more_than_the_memory_is_refused_before_it_is_taken(monkeypatch):

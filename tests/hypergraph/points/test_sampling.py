@@ -1,4 +1,4 @@
-import tracemalloc
+from functools import partial
 from itertools import combinations
 from math import comb, factorial
 
@@ -18,6 +18,7 @@ from biclique.hypergraph.points.modellings import (
 from biclique.hypergraph.points.sampling import EDGE_COPIES, _cut, iterative_sample, sample_hyperedges
 from biclique.kernels import RBF
 from biclique.scores import clustering_error
+from tests.calls import peak_memory
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
 
@@ -87,15 +88,12 @@ def test_memory_grows_with_the_sample_and_is_foretold(monkeypatch):
     for order, n_edges in ((4, 10_000), (3, 700_000)):  # of 64,684,950 and of 1,313,400 sets
         share = comb(200, order) if 2 * n_edges > comb(200, order) else 0
         foretold = 8 * (n_edges * (EDGE_COPIES * order + 6) + share)
-        tracemalloc.start()
-        sample_hyperedges(many, n_edges, order=order, modelling="dot", random_state=0)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < foretold + 2**22
+        draw = partial(sample_hyperedges, many, n_edges, order=order, modelling="dot", random_state=0)
+        assert peak_memory(draw)[0] < foretold + 2**22
         with monkeypatch.context() as patch:
             patch.setattr("biclique.runtime.memory.free_memory", lambda free=foretold - 1: free)
             with pytest.raises(MemoryLimitError):
-                sample_hyperedges(many, n_edges, order=order, modelling="dot")
+                draw()
 
 
 def test_no_set_twice_unless_asked():
