@@ -202,21 +202,3 @@ def test_the_contracted_form_of_the_laplacian_is_not_exact():
     A = biclique_gram(HeatKernel(0.4, 2).block(X, X), 2 * h, scaled=True)
     contracted = A.sum(axis=1) / h * f - A @ f
     assert np.abs(by_definition - contracted).max() > 0.1 * np.abs(by_definition).max()
-
-
-@pytest.mark.parametrize("h", [1, 2, 3])
-def test_h_t_is_a_heat_kernel_on_mean_zero_functions(h):
-    # e^{−tΔ} up to h·vol^(h−1): eigenfunctions shrink by e^{−j² t}, and two short times make a long one.
-    n, t = 600, 5e-3
-    X, angle = circle(n)
-    where = np.repeat(np.arange(n)[:, None], h, axis=1)
-    scale = (TWO_PI / n) ** h / (h * TWO_PI ** (h - 1))
-
-    def evolve(time, f):
-        # On tuples of one repeated point f(x) = h f'(x): the evolved f' is read off there.
-        return scale * HeatLaplacian(X, time, 2 * h, 1).average(f, where) / h
-
-    for j in (1, 2, 3):
-        f = np.cos(j * angle)
-        np.testing.assert_allclose(evolve(t, f), np.exp(-(j**2) * t) * f, atol=5e-3)
-        np.testing.assert_allclose(evolve(t, evolve(t, f)), evolve(2 * t, f), atol=5e-3)

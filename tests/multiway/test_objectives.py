@@ -9,7 +9,6 @@ from biclique.multiway import (
     SymmetricGram,
     biclique_features,
     biclique_gram,
-    biclique_kernel,
     contract,
     gram_tensor,
     k_way_normalized_cut,
@@ -80,13 +79,10 @@ def test_the_cut_is_weighted_kernel_kmeans_with_weights_s(m):
 
 
 def test_the_papers_sum_of_two_way_cuts_is_another_number():
-    mine, literal = k_way_normalized_cut(K, LABELS, 4), oracles.k_way_cut(biclique_gram(K, 4), LABELS, literal=True)
-    assert literal > mine * 1.1
-    two = LABELS > 0
-    assert normalized_cut(K, two, 4) == pytest.approx(oracles.k_way_cut(biclique_gram(K, 4), two.astype(int)))
-    A, inside = biclique_gram(K, 4), two.astype(bool)
+    A, inside = biclique_gram(K, 4), LABELS > 0
+    assert oracles.k_way_cut(A, LABELS, literal=True) > 1.1 * k_way_normalized_cut(K, LABELS, 4)
     cut, volumes = A[inside][:, ~inside].sum(), (A[inside].sum(), A[~inside].sum())
-    assert normalized_cut(K, two, 4) == pytest.approx(cut * (1 / volumes[0] + 1 / volumes[1]))
+    assert normalized_cut(K, inside, 4) == pytest.approx(cut * (1 / volumes[0] + 1 / volumes[1]))
 
 
 @pytest.mark.parametrize("m", [2, 2.5, 4, 20])
@@ -176,13 +172,6 @@ test_refused_with_a_reason = refusals(
 # The paper's table of objectives, graph (m = 2) beside hypergraph (m = 4, 6), row by row
 
 
-@pytest.mark.parametrize("m", [2, 4, 6])
-def test_table_of_objectives_kernel(m):
-    h = m // 2
-    pairs = sum(K[i, j] for i in range(h) for j in range(6, 6 + h))
-    assert biclique_kernel(KERNEL, X[:h], X[6 : 6 + h]) == pytest.approx(pairs)
-
-
 @pytest.mark.parametrize("m", [2, 4])
 def test_table_of_objectives_k_way_cut_counts_pairs_inside_a_half_too(m):
     # Σ_e w(e) |e ∩ V_j| |e ∖ V_j| over all tuples is 2h² cut(K^(m)) + 2h(h−1) cut(A_g): Algorithm 1 is the cut of
@@ -210,12 +199,3 @@ def test_table_of_objectives_spectral_clustering_relaxes_the_cut(m):
     bound = 3 - values[:3].sum()
     cuts = [k_way_normalized_cut(K, np.random.default_rng(s).permutation(LABELS), m) for s in range(50)]
     assert bound <= min(cuts) + 1e-12
-
-
-@pytest.mark.parametrize("m", [2, 4, 6])
-def test_table_of_objectives_kernel_kmeans(m):
-    # Σ_j Σ_{i∈j} w_i |ψ'_i − m'_j|², ψ' the shifted features; at m = 2 they are ψ itself.
-    features = biclique_features(np.linalg.cholesky(K), m)
-    assert weighted_kernel_kmeans_objective(features @ features.T, LABELS, WEIGHTS) == pytest.approx(
-        oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
-    )
