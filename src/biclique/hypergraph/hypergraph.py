@@ -272,8 +272,11 @@ class Hypergraph:
         tensor = np.zeros((n,) * m)
         numbered = Hypergraph(self._members, self._weights)
         for weight, edge in zip(self._weights, numbered.edges(), strict=True):
-            for arrangement in _arrangements(edge):
-                tensor[arrangement] += weight
+            tensor[tuple(edge)] += weight  # in ascending order
+        places = np.indices(tensor.shape, dtype=np.int32, sparse=True)
+        for _ in range(m):  # bubble sort: every entry becomes that of its index in ascending order
+            for i in range(m - 1):
+                tensor = np.where(places[i] > places[i + 1], tensor.swapaxes(i, i + 1), tensor)
         return tensor
 
     # Others made from it
@@ -346,14 +349,3 @@ class Hypergraph:
 
     def __reduce__(self) -> Any:
         return (Hypergraph, (self._members, self._weights, self._vertex_names, self._edge_names))
-
-
-def _arrangements(index: list[Any]) -> Iterator[tuple[int, ...]]:
-    """Every distinct order of an index with repeats."""
-    if not index:
-        yield ()
-    for first in sorted(set(index)):
-        rest = list(index)
-        rest.remove(first)
-        for tail in _arrangements(rest):
-            yield (first, *tail)

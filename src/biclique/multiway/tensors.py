@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -82,6 +82,11 @@ def _invariant(tensor: FloatArray, orders: Iterable[tuple[int, ...]]) -> bool:
     return all(np.abs(tensor - tensor.transpose(order)).max(initial=0.0) <= tolerance for order in orders)
 
 
+def _neighbour_swaps(m: int) -> list[tuple[int, ...]]:
+    """The orders of m modes with two neighbours swapped; these generate all permutations."""
+    return [(*range(i), i + 1, i, *range(i + 2, m)) for i in range(m - 1)]
+
+
 def is_half_symmetric(tensor: FloatArray) -> bool:
     """Whether entries stay when indices are permuted inside either half, and when the halves are swapped.
 
@@ -92,16 +97,14 @@ def is_half_symmetric(tensor: FloatArray) -> bool:
     if m % 2:
         raise ParameterError(f"half-symmetry needs an even number of modes, got {m}: there are no halves.")
     half = m // 2
-    inside = [(*p, *range(half, m)) for p in permutations(range(half))]
-    other = [(*range(half), *(half + i for i in p)) for p in permutations(range(half))]
-    return _invariant(tensor, [*inside, *other, (*range(half, m), *range(half))])
+    inside_halves = [swap for place, swap in enumerate(_neighbour_swaps(m), 1) if place != half]
+    return _invariant(tensor, [*inside_halves, (*range(half, m), *range(half))])
 
 
 def is_symmetric(tensor: FloatArray) -> bool:
     """Whether entries stay under every permutation of their indices."""
     tensor = cubical(tensor)
-    # Swaps of neighbours generate all permutations.
-    return _invariant(tensor, [(*range(i), i + 1, i, *range(i + 2, tensor.ndim)) for i in range(tensor.ndim - 1)])
+    return _invariant(tensor, _neighbour_swaps(tensor.ndim))
 
 
 @dataclass(frozen=True)

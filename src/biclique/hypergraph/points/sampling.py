@@ -109,17 +109,8 @@ def sample_hyperedges(
                 f"n_edges must be at least n − order + 1 = {len(X) - order + 1} for method='iterative', which joins "
                 f"every draw with every other point, got {n_edges}: raise it, or use method='uniform'."
             )
-        return iterative_sample(
-            X,
-            n_clusters,
-            n_draws=n_draws,
-            order=order,
-            modelling=modelling,
-            max_rounds=max_rounds,
-            n_jobs=n_jobs,
-            random_state=random,
-            **options,
-        ).hypergraph
+        settings = {"order": order, "modelling": modelling, "max_rounds": max_rounds, "n_jobs": n_jobs, **options}
+        return iterative_sample(X, n_clusters, n_draws=n_draws, random_state=random, **settings).hypergraph
     if n_clusters is not None:
         raise ParameterError(f"n_clusters={n_clusters!r} is for method='iterative' alone: leave it out.")
     chosen = make_modelling(modelling, X, order, random_state=random, **options)
