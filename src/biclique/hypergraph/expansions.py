@@ -320,18 +320,16 @@ def laplacian(
     degrees = gram.degrees()
     if (degrees < 0).any() and kind != "unnormalized":
         raise DataError(f"{int((degrees < 0).sum())} vertices have a negative degree: use kind='unnormalized'.")
-    present = degrees > 0
-    ones, power = np.ones(gram.n), LAPLACIANS[kind]
-    left = np.power(degrees, power, out=np.zeros(gram.n), where=present) if power else ones
-    right = left if kind == "symmetric" else ones
+    present, power = degrees > 0, LAPLACIANS[kind]
+    left = np.power(degrees, power, out=np.zeros(gram.n), where=present) if power else np.ones(gram.n)
+    right = left if kind == "symmetric" else np.ones(gram.n)
     middle = present.astype(float) if power else degrees
 
-    def product(V: FloatArray) -> FloatArray:
+    def times_gram(V: FloatArray) -> FloatArray:
         return gram.matmat(V.reshape(gram.n, -1)).reshape(V.shape)
 
-    A = LinearOperator(
-        (gram.n, gram.n), matvec=product, matmat=product, rmatvec=product, rmatmat=product, dtype=np.float64
-    )
+    shape = (gram.n, gram.n)
+    A = LinearOperator(shape, times_gram, rmatvec=times_gram, matmat=times_gram, rmatmat=times_gram, dtype=np.float64)
     D, before, after = (aslinearoperator(sparse.diags_array(entries)) for entries in (middle, left, right))
     return D - before @ A @ after
 

@@ -288,12 +288,9 @@ def modelling_gram(
         raise ParameterError(
             f"modelling={chosen.name!r} depends on the order of its points: its contraction is biclique_gram, O(n²)."
         )
-    of_dot, of_triples = 3 * n * n + 4 * max(order - 1, 2) * n * d, (GROUPS + 4) * n * n + 2 * n * d
-    require_memory(
-        8 * (of_dot if isinstance(chosen, GeneralizedDot) else of_triples),
-        f"modelling_gram of {n} rows",
-        "use fewer rows, or sample_hyperedges.",
-    )
+    is_dot = isinstance(chosen, GeneralizedDot)
+    numbers = 3 * n * n + 4 * max(order - 1, 2) * n * d if is_dot else (GROUPS + 4) * n * n + 2 * n * d
+    require_memory(8 * numbers, f"modelling_gram of {n} rows", "use fewer rows, or sample_hyperedges.")
     if isinstance(chosen, GeneralizedDot):
         return _dot_gram(X, order, chosen.repeats)
     if order == 2:
