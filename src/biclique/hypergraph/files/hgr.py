@@ -34,9 +34,9 @@ def parse_hgr(text: str) -> Hypergraph:
     ]
     if not lines:
         raise DataError("the file is empty.")
-    n_edges, n_vertices, edge_weights, vertex_weights = _hgr_header(*lines[0])
+    (head, header), body = lines[0], lines[1:]
+    n_edges, n_vertices, edge_weights, vertex_weights = _hgr_header(head, header)
     expected = n_edges + (n_vertices if vertex_weights else 0)
-    body = lines[1:]
     if len(body) < expected:
         raise DataError(
             f"the file ends at line {lines[-1][0]}: the header announces {expected} lines, got {len(body)}; "
@@ -44,35 +44,30 @@ def parse_hgr(text: str) -> Hypergraph:
         )
     if len(body) > expected:
         raise DataError(f"line {body[expected][0]} is one too many: the header announces {expected} lines.")
+    announced = f"line {head} announces {n_vertices} vertices"
     if n_vertices > SPARE_VERTICES + 100 * sum(len(fields) for _, fields in body):
-        raise DataError(
-            f"line {lines[0][0]} announces {n_vertices} vertices, far more than the edges hold: is it right?"
-        )
+        raise DataError(f"{announced}, far more than the edges hold: is it right?")
+    require_memory(BYTES_PER_VERTEX * n_vertices, f"{announced}, which", "is that number right?")
     for number, fields in body[n_edges:]:
         if len(fields) != 1:
             raise DataError(f"line {number} must be the weight of one vertex, got {len(fields)} fields.")
         _hgr_weight(fields[0], number)
 
-    weights: list[float] = []
+    weights = np.ones(n_edges)
     edges: list[tuple[str, ...]] = []
     known: set[str] = set()
-    for number, fields in body[:n_edges]:
-        weights.append(_hgr_weight(fields[0], number) if edge_weights else 1.0)
-        members = fields[1:] if edge_weights else fields
-        if not members:
+    for edge, (number, fields) in enumerate(body[:n_edges]):
+        if edge_weights:
+            weights[edge], fields = _hgr_weight(fields[0], number), fields[1:]
+        if not fields:
             raise DataError(f"line {number} has a weight and no vertices.")
-        edges.append(members)
-        for vertex in members:
+        for vertex in fields:
             if vertex not in known and not (WHOLE.fullmatch(vertex) and 1 <= int(vertex) <= n_vertices):
                 raise DataError(
                     f"line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {vertex[:80]!r}."
                 )
-            known.add(vertex)
-    require_memory(
-        BYTES_PER_VERTEX * n_vertices,
-        f"line {lines[0][0]} announces {n_vertices} vertices, which",
-        "is that number right?",
-    )
+        known.update(fields)
+        edges.append(fields)
     indices = np.array(list(map(int, chain.from_iterable(edges))), dtype=np.int64) - 1
     indptr = np.cumsum([0, *map(len, edges)])
     counts = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
