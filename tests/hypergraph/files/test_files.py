@@ -30,16 +30,6 @@ PLAIN = Hypergraph.from_edges([[2, 0], [1, 2, 4], [4]], vertices=6)
 NOTHING = Hypergraph.from_edges([])
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def incidence(**keys):
     return hif(incidences=[{"edge": 1, "node": 2, **keys}])
 
@@ -70,7 +60,7 @@ def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path)
         (b"1 2\n\0", "character 4 is a NUL"),
     ):
         with pytest.raises(TableError, match=rf"h\.{suffix}: .*{message}"):
-            read_hypergraph(write(f"h.{suffix}", content))
+            read_hypergraph(write(content, f"h.{suffix}"))
     with pytest.raises(TableError, match="No such file"):
         read_hypergraph(tmp_path / f"absent.{suffix}")
     (tmp_path / f"folder.{suffix}").mkdir()
@@ -85,7 +75,7 @@ def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path)
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
 def test_a_file_without_permission_is_an_error(write):
-    path = write("h.json", hif())
+    path = write(hif(), "h.json")
     path.chmod(0)
     with pytest.raises(TableError, match="Permission denied"):
         read_hypergraph(path)
@@ -107,7 +97,7 @@ def test_broken_gzip_files_are_errors(write):
     whole = gzip.compress(hif().encode())
     for content in (b"plain", whole[:-9], whole[:12] + b"\xff" * 9 + whole[21:]):
         with pytest.raises(TableError, match=r"h\.json\.gz: "):
-            read_hypergraph(write("h.json.gz", content))
+            read_hypergraph(write(content, "h.json.gz"))
 
 
 def test_a_refused_hypergraph_leaves_the_old_file(tmp_path):
@@ -353,7 +343,7 @@ BAD_HGR = [
     ],
 )
 def test_long_edge_lists(name, content, write):
-    found = read_hypergraph(write(name, content))
+    found = read_hypergraph(write(content, name))
     assert found == Hypergraph.from_dict({"x": ["a", "b"], "y": ["b"]})
 
 
@@ -384,7 +374,7 @@ def test_weights_and_counts_of_a_long_edge_list():
     ],
 )
 def test_one_edge_a_line(name, content, edges, write):
-    assert read_hypergraph(write(name, content)) == Hypergraph.from_edges(edges)
+    assert read_hypergraph(write(content, name)) == Hypergraph.from_edges(edges)
 
 
 def test_edge_lists_as_written():
@@ -440,7 +430,7 @@ BAD = {"json": BAD_HIF, "hgr": BAD_HGR, "csv": BAD_EDGE_LISTS}
 
 @pytest.mark.parametrize(("suffix", "text", "message"), [(suffix, *case) for suffix in BAD for case in BAD[suffix]])
 def test_bad_files(suffix, text, message, write):
-    path = write(f"bad.{suffix}", text)
+    path = write(text, f"bad.{suffix}")
     with pytest.raises(TableError, match=message) as caught:
         read_hypergraph(path)
     assert str(caught.value).startswith(f"{path}: ")
@@ -474,7 +464,7 @@ def test_a_packed_file_is_unpacked_only_as_far_as_memory_allows(tmp_path, monkey
     ],
 )
 def test_a_file_is_refused_if_it_needs_more_than_is_free(name, text, write, monkeypatch):
-    path = write(name, text)
+    path = write(text, name)
     peak, _ = peak_memory(lambda: read_hypergraph(path))
     monkeypatch.setattr(memory, "free_memory", lambda: peak / 1.5)
     with pytest.raises(MemoryLimitError):
@@ -484,7 +474,7 @@ def test_a_file_is_refused_if_it_needs_more_than_is_free(name, text, write, monk
 
 
 def test_announced_vertices_take_memory_as_arrays_only(write, monkeypatch):
-    path = write("h.hgr", "50000 5000000\n" + "1 2\n" * 50_000)
+    path = write("50000 5000000\n" + "1 2\n" * 50_000, "h.hgr")
     peak, found = peak_memory(lambda: read_hypergraph(path))
     assert found.n_vertices == 5_000_000
     assert peak < 64 * 5_000_000 + 2**25
@@ -505,7 +495,7 @@ def test_announced_vertices_take_memory_as_arrays_only(write, monkeypatch):
     ],
 )
 def test_time_grows_with_the_size_alone(name, text, write):
-    path = write(name, text)
+    path = write(text, name)
     start = time.process_time()
     with suppress(TableError):
         read_hypergraph(path)
