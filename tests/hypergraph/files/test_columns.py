@@ -216,37 +216,30 @@ def test_columns_are_for_edge_lists(ending, tmp_path):
 
 # Headers that nobody announced
 
-NO_SHARED_NAME = "above columns that share no name"
-
 
 @pytest.mark.parametrize(
     ("content", "reason", "options"),
     [
-        (PAPERS, "with the word 'paper'", "--edge-column paper --vertex-column author"),
-        ("author,paper\na,p\nb,p\n", "with the word 'author'", "--edge-column paper --vertex-column author"),
-        ("x,y,z\nr,a,20\nr,b,3.5\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
-        ("z,x,y\n1,r,a\n2,r,b\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
-        (",x,y,z\n0,r,a,7\n1,r,b,\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
-        ("club,who\nr,a\nr,b\ns,a\n", NO_SHARED_NAME, "--edge-column club --vertex-column who"),
-        ("my club,who?\nr,a\nr,b\ns,a\n", NO_SHARED_NAME, r"--edge-column 'my club' --vertex-column 'who\?'"),
-        (
-            "title,people\nA,x;y\nB,y;z\n",
-            r"above lists with semicolons \('people'\)",
-            "--edge-column title --vertex-column people --separator ';'",
-        ),
+        (PAPERS, "with the word 'paper'", ("paper", "author")),
+        ("author,paper\na,p\nb,p\n", "with the word 'author'", ("paper", "author")),
+        ("x,y,z\nr,a,20\nr,b,3.5\n", r"above a column of numbers \('z'\)", ("x", "y")),
+        ("z,x,y\n1,r,a\n2,r,b\n", r"above a column of numbers \('z'\)", ("x", "y")),
+        (",x,y,z\n0,r,a,7\n1,r,b,\n", r"above a column of numbers \('z'\)", ("x", "y")),
+        ("club,who\nr,a\nr,b\ns,a\n", "above columns that share no name", ("club", "who")),
+        ("my club,who?\nr,a\nr,b\ns,a\n", "above columns that share no name", ("'my club'", r"'who\?'")),
+        ("title,people\nA,x;y\nB,y;z\n", r"above lists with semicolons \('people'\)", ("title", "people", "';'")),
         ("source,target\nann,bob\nbob,cy\n", "with the word 'source'", "--header yes"),
-        (
-            "movie_id,actors\nm1,a,b,c\nm2,a\n",
-            "with the word 'movie_id'",
-            "--edge-column movie_id --vertex-column actors",
-        ),
-        ("weight,p,q\n2,a,b\n1,b,c\n", "with the word 'weight'", "--edge-column p --vertex-column q"),
-        ("a,b\n1,2\n", "above whole numbers", "--edge-column a --vertex-column b"),
+        ("movie_id,actors\nm1,a,b,c\nm2,a\n", "with the word 'movie_id'", ("movie_id", "actors")),
+        ("weight,p,q\n2,a,b\n1,b,c\n", "with the word 'weight'", ("p", "q")),
+        ("a,b\n1,2\n", "above whole numbers", ("a", "b")),
     ],
 )
 def test_a_first_line_that_looks_like_a_header(content, reason, options, write):
     path = write(content)
-    pattern = rf"line 1 looks like a header {reason}, .* as in: biclique hypergraph info \S+papers.csv {options}"
+    if isinstance(options, tuple):
+        names = ("--edge-column", "--vertex-column", "--separator")
+        options = " ".join(f"{name} {value}" for name, value in zip(names, options, strict=False))
+    pattern = rf"line 1 looks like a header {reason}, .* as in: biclique hypergraph info \S+papers.csv {options} \("
     with pytest.raises(TableError, match=pattern) as caught:
         read_hypergraph(path)
     assert "\n" not in str(caught.value)
