@@ -27,13 +27,7 @@ from biclique.reproduce.cells import FULL, PREPARATIONS, QUICK, Cell, Records, l
 from biclique.reproduce.everything import reproduce, wrapped
 from biclique.reproduce.methods import METHODS, Problem, Settings, embedding, repeated_kmeans
 from biclique.reproduce.printed import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
-from biclique.reproduce.result_tables import (
-    INHOMOGENEOUS_ROWS,
-    TABLE_1_ROWS,
-    best_of,
-    by_order,
-    observations,
-)
+from biclique.reproduce.result_tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations
 from biclique.scores import clustering_error
 from tests import oracles
 from tests.optional import needs

@@ -211,13 +211,7 @@ class ExpansionGram(GramOperator):
     dtype = np.dtype(np.float64)
     nonnegative = False  # nothing is known of the signs of edge weights
 
-    def __init__(
-        self,
-        hypergraph: Hypergraph,
-        expansion: AnyExpansion = "star",
-        *,
-        n_jobs: int | None = None,
-    ) -> None:
+    def __init__(self, hypergraph: Hypergraph, expansion: AnyExpansion = "star", *, n_jobs: int | None = None) -> None:
         found = find_expansion(expansion)
         if not found.own_place and not hypergraph.has_whole_counts:
             raise DataError(
@@ -304,11 +298,7 @@ LAPLACIANS = {"unnormalized": 0.0, "symmetric": -0.5, "random_walk": -1.0}
 
 
 def laplacian(
-    hypergraph: Hypergraph,
-    expansion: AnyExpansion = "star",
-    *,
-    kind: str = "symmetric",
-    n_jobs: int | None = None,
+    hypergraph: Hypergraph, expansion: AnyExpansion = "star", *, kind: str = "symmetric", n_jobs: int | None = None
 ) -> LinearOperator:
     """L = D − A ("unnormalized"), I − D^(−1/2) A D^(−1/2) ("symmetric") or I − D⁻¹ A ("random_walk").
 

@@ -55,13 +55,7 @@ class Hypergraph:
 
     __slots__ = ("_edge_names", "_incidence", "_members", "_vertex_names", "_weights")
 
-    def __init__(
-        self,
-        members: Any,
-        weights: Any = None,
-        vertex_names: Any = None,
-        edge_names: Any = None,
-    ) -> None:
+    def __init__(self, members: Any, weights: Any = None, vertex_names: Any = None, edge_names: Any = None) -> None:
         matrix = checked_counts(members)
         n_edges, n_vertices = matrix.shape
         self._members = matrix

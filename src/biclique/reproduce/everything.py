@@ -9,28 +9,10 @@ import numpy as np
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
 from biclique.progress import Progress
-from biclique.reproduce.cells import (
-    FULL,
-    QUICK,
-    Cell,
-    Records,
-    Results,
-    load_problem,
-    plan,
-    run_cells,
-    sequences_of,
-)
+from biclique.reproduce.cells import FULL, QUICK, Cell, Records, Results, load_problem, plan, run_cells, sequences_of
 from biclique.reproduce.methods import METHODS
 from biclique.reproduce.printed import DATA, FINDINGS
-from biclique.reproduce.result_tables import (
-    CURVES,
-    INHOMOGENEOUS_ROWS,
-    TABLE_1_ROWS,
-    Row,
-    Table,
-    all_tables,
-    by_order,
-)
+from biclique.reproduce.result_tables import CURVES, INHOMOGENEOUS_ROWS, TABLE_1_ROWS, Row, Table, all_tables, by_order
 from biclique.runtime.arguments import check_choice, check_count
 from biclique.runtime.axes import figure_class
 from biclique.tables.atomic_files import atomic_path, write_text
