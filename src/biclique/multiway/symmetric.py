@@ -95,7 +95,7 @@ class SymmetricGram(GramOperator):
         return np.asarray((2 * self.base.diagonal() + 2 * self.shift.column + self.shift.constant) / 4)
 
     def cross(self, Y: Rows) -> CrossGram:
-        return _symmetric_cross(self.base.cross(Y), self.shift)
+        return self.shift.cross(self.base.cross(Y))
 
     def training(self) -> SymmetricRows | None:
         base = self.base.training()
@@ -111,16 +111,29 @@ class SymmetricShift:
     column: FloatArray
     constant: float
 
-    def column_of(self, diagonal: FloatArray, degrees: FloatArray) -> FloatArray:
-        """a(y) = κ(y, y) + (2(m−2)/n) δ(y) of new rows."""
-        return diagonal + 2 * (float(self.order) - 2) / float(self.weights.sum()) * degrees
+    def cross(self, base: CrossGram) -> CrossGram:
+        """¼ [2κ(y, x_j) + a(y) + a_j + c], a(y) = κ(y, y) + (2(m−2)/n) δ(y), from κ(y, x_j)."""
+        slope = 2 * (float(self.order) - 2) / float(self.weights.sum())
+
+        def matmat(V: FloatArray) -> FloatArray:
+            sums = V.sum(axis=0)
+            product = base.matmat(np.column_stack([self.weights, V]))
+            own = base.diagonal() + slope * product[:, 0]
+            return np.asarray((2 * product[:, 1:] + np.outer(own, sums) + self.column @ V + self.constant * sums) / 4)
+
+        def diagonal() -> FloatArray:
+            own, degrees = base.diagonal(), base.matmat(self.weights[:, None])[:, 0]
+            return np.asarray((2 * own + 2 * (own + slope * degrees) + self.constant) / 4)
+
+        return Cross(matmat, diagonal)
 
 
+@dataclass(frozen=True)
 class SymmetricRows:
     """The training rows of a ``SymmetricGram``: those of K, and the shift."""
 
-    def __init__(self, base: TrainedRows, shift: SymmetricShift) -> None:
-        self.base, self.shift = base, shift
+    base: TrainedRows
+    shift: SymmetricShift
 
     @property
     def rows(self) -> Rows:
@@ -130,20 +143,4 @@ class SymmetricRows:
         return self.base.hold(Y)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
-        return _symmetric_cross(self.base.cross(Y, n_jobs), self.shift)
-
-
-def _symmetric_cross(base: CrossGram, shift: SymmetricShift) -> CrossGram:
-    """¼ [2κ(y, x_j) + a(y) + a_j + c]."""
-
-    def matmat(V: FloatArray) -> FloatArray:
-        sums = V.sum(axis=0)
-        product = base.matmat(np.column_stack([shift.weights, V]))
-        own = shift.column_of(base.diagonal(), product[:, 0])
-        return np.asarray((2 * product[:, 1:] + np.outer(own, sums) + shift.column @ V + shift.constant * sums) / 4)
-
-    def diagonal() -> FloatArray:
-        own, degrees = base.diagonal(), base.matmat(shift.weights[:, None])[:, 0]
-        return np.asarray((2 * own + 2 * shift.column_of(own, degrees) + shift.constant) / 4)
-
-    return Cross(matmat, diagonal)
+        return self.shift.cross(self.base.cross(Y, n_jobs))
