@@ -6,14 +6,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-
-def affine_span_distance(x, others):
-    """dist(x, affine span of others) by least squares over the coefficients of the span."""
-    directions = (others[1:] - others[0]).T
-    if directions.shape[1] == 0:
-        return float(np.linalg.norm(x - others[0]))
-    coefficients = np.linalg.lstsq(directions, x - others[0], rcond=None)[0]
-    return float(np.linalg.norm(x - others[0] - directions @ coefficients))
+from tests.oracles import distance_to_span
 
 
 def fitted_distances(points, dimension):
@@ -36,7 +29,7 @@ def weight(name, points, *, gamma=1.0, squared=False, dimension=None, kernel=Non
     if name == "affine_distance":
         return np.exp(-gamma * np.mean(fitted_distances(points, m - 2 if dimension is None else dimension)))
     if name == "vertex_distance":
-        distances = [affine_span_distance(points[v], np.delete(points, v, axis=0)) for v in range(m)]
+        distances = [distance_to_span(points[v], np.delete(points, v, axis=0)) for v in range(m)]
         return np.exp(-gamma * sum(d**2 if squared else d for d in distances))
     if name == "dot":
         return sum(np.prod(points[:, column]) for column in range(points.shape[1]))
@@ -49,13 +42,4 @@ def contraction(n, m, weigh, repeats=False):
     choices = np.ndindex(*(n,) * m) if repeats else permutations(range(n), m)
     for index in choices:
         A[index[0], index[1]] += weigh(index)
-    return A
-
-
-def clique_sum(n, sets, weights):
-    """Σ_e w(e) over the sets that hold both i and j, zero diagonal."""
-    A = np.zeros((n, n))
-    for members, w in zip(sets, weights, strict=True):
-        for i, j in permutations(members, 2):
-            A[i, j] += w
     return A

@@ -23,6 +23,7 @@ from biclique.kernels.named import make_kernel
 from tests.calls import refusals
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
+from tests.oracles import expansion_matrix
 
 RNG = np.random.default_rng(0)
 
@@ -96,7 +97,7 @@ def test_triples_are_the_values_on_more_points(case, dimensions):
     triples = np.array(list(combinations(range(41), 3)))
     weights = modelling_values(frozen(X), triples, name, **options)
     gram = modelling_gram(frozen(X), name, **options)
-    expected = oracles.clique_sum(41, triples, weights)
+    expected = expansion_matrix(triples, weights, 41, "clique")
     np.testing.assert_allclose(gram, expected, atol=41 * max(tolerance, 1e-12), rtol=1e-9)
     assert np.array_equal(gram, gram.T)
     assert not gram.diagonal().any()
@@ -165,7 +166,7 @@ def test_gram_of_nearly_equal_points_is_the_sum_of_the_values(name):
     X = np.concatenate([random.normal(size=(20, 3)), random.normal(size=3) + 1e-7 * random.normal(size=(20, 3))])
     triples = np.array(list(combinations(range(len(X)), 3)))
     chosen = make_modelling(name, X, 3, random_state=0)
-    expected = oracles.clique_sum(len(X), triples, modelling_values(X, triples, chosen))
+    expected = expansion_matrix(triples, modelling_values(X, triples, chosen), len(X), "clique")
     np.testing.assert_allclose(modelling_gram(X, chosen), expected, rtol=1e-5)
 
 

@@ -21,6 +21,7 @@ from biclique.scores import clustering_error
 from tests.calls import peak_memory
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
+from tests.oracles import expansion_matrix
 
 X = frozen(np.random.default_rng(0).normal(size=(9, 3)))
 
@@ -41,11 +42,7 @@ def flats(dimension, seed, per_flat=60, n_flats=3, noise=0.02):
 
 
 def clique(hypergraph):
-    """Σ_e w(e) over edges that hold i and j, as an array."""
-    H = hypergraph.incidence.toarray()
-    A = (H * hypergraph.weights) @ H.T
-    np.fill_diagonal(A, 0)
-    return A
+    return expansion_matrix(members(hypergraph), hypergraph.weights, hypergraph.n_vertices, "clique")
 
 
 def members(hypergraph):
