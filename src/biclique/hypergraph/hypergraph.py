@@ -264,7 +264,7 @@ class Hypergraph:
         if m > 32 or n**m > 10**7:
             raise ParameterError(f"a tensor of {n}^{m} entries is too large; the expansions need none.")
         tensor = np.zeros((n,) * m)
-        numbered = Hypergraph(self._members, self._weights)
+        numbered: Any = Hypergraph(self._members, self._weights)
         for weight, edge in zip(self._weights, numbered.edges(), strict=True):
             tensor[tuple(edge)] += weight  # in ascending order
         places = np.indices(tensor.shape, dtype=np.int32, sparse=True)

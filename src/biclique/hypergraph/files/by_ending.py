@@ -5,8 +5,8 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError, printable
 from biclique.hypergraph.files.edge_list import Columns, format_edge_list, parse_edge_list
@@ -153,7 +153,7 @@ def _text(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+def _pieces(file: gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
     """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the memory."""
     size = needed = 0
     while piece := file.read(PIECE):
