@@ -295,7 +295,7 @@ def test_archives_that_are_damaged_inside_or_too_large(tmp_path, unchecked, monk
     with pytest.raises(DataError, match=r"cannot be read|not a readable"):
         list(load_hopkins155(tmp_path))
     np.savez(tmp_path / "ovarian100.npz", X=np.ones((3, 100)), y=np.ones(3))
-    monkeypatch.setattr(paper, "LARGEST_MEMBER", 1000)
+    monkeypatch.setattr("biclique.datasets.home.LARGEST_MEMBER", 1000)
     with pytest.raises(DataError, match="more than the published data have"):
         load_ovarian(tmp_path)
     write_hopkins(tmp_path)

@@ -125,6 +125,9 @@ def fetched(name: str, home: Path, files: dict[str, str], way_out: str, *, verbo
 # Files, members of archives and arrays in them, read within bounds that are checked before memory is taken
 
 
+LARGEST_MEMBER = 16 * 2**20
+"""Bytes of an array or a member of an archive: several times the largest published one."""
+
 MATRIX = 14
 """The kind of an array in MATLAB 5 files."""
 
@@ -134,72 +137,72 @@ COMPRESSED = 15
 
 @contextmanager
 def damage(source: object, what: str) -> Iterator[None]:
-    """What the parsers of Python, NumPy and SciPy raise for damaged files as one DataError; no warning of theirs."""
+    """What this file, Python, NumPy and SciPy say about damaged files as one DataError; no warning of theirs."""
     try:
         with warnings.catch_warnings(action="ignore"):
             yield
-    except DataError:
-        raise
+    except DataError as error:
+        raise DataError(f"{printable(source)}: {error}") from error
     except Exception as error:  # there is no list of what these parsers raise
         reason = printable(error)[:200] or type(error).__name__
         raise DataError(f"{printable(source)}: {what} ({reason}): remove it and fetch it again.") from error
 
 
-def check_size(size: float, source: object, most: int) -> None:
+def check_size(size: float, most: int) -> None:
     """Refuse what is larger than any of the published data."""
     if size > most:
-        raise DataError(f"{printable(source)}: {size:.0f} bytes are more than the published data have: remove it.")
+        raise DataError(f"{size:.0f} bytes are more than the published data have: remove it.")
 
 
 def read_file(path: Path, most: int) -> bytes:
     """A whole file that is not too large."""
     with path.open("rb") as file:
         content = file.read(most + 1)
-    check_size(len(content), path, most)
+    check_size(len(content), most)
     return content
 
 
-def find_member(archive: zipfile.ZipFile, name: str, source: object, most: int) -> zipfile.ZipInfo:
+def find_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     """A member that is not too large, in a compression that is unpacked within bounds."""
     info = archive.getinfo(name)
-    check_size(info.file_size, source, most)
+    check_size(info.file_size, LARGEST_MEMBER)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise DataError(f"{printable(source)}: a kind of compression that the published data do not use: remove it.")
+        raise DataError("a kind of compression that the published data do not use: remove it.")
     return info
 
 
-def read_member(archive: zipfile.ZipFile, name: str, source: object, most: int) -> bytes:
+def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     """A whole member, however much more its data would unpack to than it announces."""
-    info = find_member(archive, name, source, most)
+    info = find_member(archive, name)
     with archive.open(info) as file:
         return file.read(info.file_size + 1)  # with a number, zipfile unpacks no more than that
 
 
-def read_npy(archive: zipfile.ZipFile, name: str, source: object, most: int) -> np.ndarray[Any, Any]:
+def read_npy(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
     """An array of real numbers in an archive, whose header announces no more than there is."""
-    with archive.open(find_member(archive, name, source, most)) as file:
+    with archive.open(find_member(archive, name)) as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise DataError(f"{printable(source)}: X and y must be real numbers.")
+        raise DataError("X and y must be real numbers.")
     return array
 
 
-def read_mat(content: bytes, names: tuple[str, ...], source: object, most: int) -> list[np.ndarray[Any, Any]]:
+def read_mat(content: bytes, names: tuple[str, ...]) -> list[np.ndarray[Any, Any]]:
     """Arrays of real numbers from a MATLAB file; their shapes are checked before they are read."""
-    plain = _unpacked(content, source, most)
+    plain = _unpacked(content)
     shapes = [(name, shape) for name, shape, _ in whosmat(io.BytesIO(plain)) if name in names]
     if sorted(name for name, _ in shapes) != sorted(names):
-        raise DataError(f"{printable(source)}: not a readable MATLAB file with {' and '.join(names)}, each once.")
+        raise DataError(f"not a readable MATLAB file with {' and '.join(names)}, each once.")
     for _, shape in shapes:
-        check_size(8 * math.prod(shape) if min(shape, default=0) >= 0 else math.inf, source, most)
+        check_size(8 * math.prod(shape) if min(shape, default=0) >= 0 else math.inf, LARGEST_MEMBER)
     variables = loadmat(io.BytesIO(plain), variable_names=names)
     arrays = [np.asarray(variables[name]) for name in names]
     if any(array.dtype.kind not in "iuf" for array in arrays):
-        raise DataError(f"{printable(source)}: {' and '.join(names)} must be real numbers.")
+        raise DataError(f"{' and '.join(names)} must be real numbers.")
     return arrays
 
 
-def _unpacked(content: bytes, source: object, most: int) -> bytes:
+def _unpacked(content: bytes) -> bytes:
     """A MATLAB 5 file without compression: SciPy would unpack any amount, and memory is taken as announced."""
     if 0 in content[:4]:
         return content  # MATLAB 4, in which nothing is compressed
@@ -210,11 +213,11 @@ def _unpacked(content: bytes, source: object, most: int) -> bytes:
         part = content[place : place + 8 + size]
         place += 8 + size
         if kind == COMPRESSED:
-            part = zlib.decompressobj().decompress(part[8:], most + 1)
+            part = zlib.decompressobj().decompress(part[8:], LARGEST_MEMBER + 1)
         total += len(part)
-        check_size(total, source, most)
+        check_size(total, LARGEST_MEMBER)
         inner, announced = struct.unpack_from(f"{order}II", part)
         if inner != MATRIX or announced > len(part) - 8:
-            raise DataError(f"{printable(source)}: not a readable MATLAB file: a variable is damaged.")
+            raise DataError("not a readable MATLAB file: a variable is damaged.")
         parts.append(part[: 8 + announced])
     return b"".join(parts)

@@ -19,6 +19,7 @@ from sklearn.utils import Bunch
 
 from biclique._typing import FloatArray, IntArray
 from biclique.datasets.home import (
+    LARGEST_MEMBER,
     VARIABLE,
     check_content,
     check_size,
@@ -64,9 +65,6 @@ DIGESTS: dict[str, str | None] = {
     "hopkins155": "0fcb97aac02312836987ac0b74ea6157fc37691952be6f6276199c07d7b32d53",
 }
 """Checksums of the contents, features then labels; of Hopkins155 that of the names and checksums of its sequences."""
-
-LARGEST_MEMBER = 16 * 2**20
-"""Bytes of an array or a member of an archive: several times the largest published one."""
 
 LARGEST_TEXT = 4 * 2**20
 """Bytes of a text: several times the largest published one."""
@@ -226,8 +224,9 @@ class Hopkins155:
                 content = read_file(self.path / member, LARGEST_MEMBER)
             else:
                 with zipfile.ZipFile(self.path) as archive:
-                    content = read_member(archive, member, source, LARGEST_MEMBER)
-        return _tracks(content, source)
+                    content = read_member(archive, member)
+        with damage(source, "not a readable MATLAB file with x and s"):
+            return _tracks(content)
 
 
 def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose: bool = True) -> Hopkins155:
@@ -272,7 +271,7 @@ def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
 def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
     """Arrays of an .npz file; pickled and oversized ones are refused."""
     with damage(path, "not the expected file"), zipfile.ZipFile(path) as archive:
-        return [read_npy(archive, f"{name}.npy", path, LARGEST_MEMBER) for name in names]
+        return [read_npy(archive, f"{name}.npy") for name in names]
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:
@@ -283,23 +282,21 @@ def _hopkins_members(path: Path) -> dict[str, str]:
         else:
             with zipfile.ZipFile(path) as archive:
                 sizes = {info.filename: info.file_size for info in archive.infolist()}
-    if path.suffix == ".npz":
-        members = {file.removesuffix("/X.npy"): file for file in sizes if file.endswith("/X.npy")}
-    else:
-        members = {match.group(1): file for file in sizes if (match := TRUTH.search(file))}
-    check_size(sum(sizes[file] for file in members.values()), path, LARGEST_SEQUENCES)
+        if path.suffix == ".npz":
+            members = {file.removesuffix("/X.npy"): file for file in sizes if file.endswith("/X.npy")}
+        else:
+            members = {match.group(1): file for file in sizes if (match := TRUTH.search(file))}
+        check_size(sum(sizes[file] for file in members.values()), LARGEST_SEQUENCES)
     members.pop(LEFT_OUT, None)
     return members
 
 
-def _tracks(content: bytes, source: str) -> tuple[FloatArray, IntArray]:
+def _tracks(content: bytes) -> tuple[FloatArray, IntArray]:
     """x (3, points, frames) and s (points) of a _truth.mat file as points × 2 frames, and the motions."""
-    with damage(source, "not a readable MATLAB file with x and s"):
-        x, s = read_mat(content, ("x", "s"), source, LARGEST_MEMBER)
-        x, s = x.astype(float), s.ravel().astype(int)
+    x, s = read_mat(content, ("x", "s"))
+    x, s = x.astype(float), s.ravel().astype(int)
     if x.ndim != 3 or x.shape[0] < 2 or x.shape[1] != len(s):
         raise DataError(
-            f"{printable(source)}: x must have shape (3, points, frames) and s one entry for each point, got "
-            f"{x.shape} and {s.shape}."
+            f"x must have shape (3, points, frames) and s one entry for each point, got {x.shape} and {s.shape}."
         )
     return x[:2].transpose(1, 2, 0).reshape(len(s), -1), s
