@@ -71,39 +71,39 @@ _OTHER_READING = "the definition of the main text. The appendix has the eigenval
 _UNCENTRED = "inner products are not centred, so the origin matters. The paper does not say where it is"
 _REPEATS = "the closed form, in which points may repeat. The row above has distinct points"
 
+_BY_LABELS = "the best γ of each data set or sequence, by its labels"
+_BY_ITS_LABELS = (
+    "the best γ of each sequence, by its labels. One γ for all sequences is far worse: see the table on Hopkins155"
+)
+_OTHER_GAMMA = "another γ of the same grid does better than the printed number. The paper does not print its γ"
+_NEGATIVE = (
+    "the largest kernel of a triple is that of its longest points, so A has large negative eigenvalues. The choice of "
+    "the leading eigenvectors decides. We take the algebraically largest"
+)
+_UNKNOWN_SAMPLING = "lower than printed. The paper gives neither its sampling nor its γ"
+_ONCE = "edges drawn once from all points. The method itself draws them again inside its clusters: see the next rows"
+_BY_RESIDUAL = "lower: redrawing inside clusters, and σ chosen by the residual"
+
 REMARKS: dict[tuple[str, str], str] = {
-    (
-        "Gaussian, m = 2",
-        "hopkins155",
-    ): "the best γ of each sequence, by its labels. One γ for all sequences is far worse: see the table on Hopkins155",
+    ("Gaussian, m = 2", "hopkins155"): _BY_ITS_LABELS,
     ("Gaussian, ours, m ≥ 4", "ovarian"): _NO_PREPARATION,
     ("Gaussian, ours, m ≥ 4, demo's eigenvectors", "ovarian"): _NO_PREPARATION,
     ("ours, m = 4", "ovarian"): _NO_PREPARATION,
     ("ours, best m", "ovarian"): _NO_PREPARATION,
-    ("Gaussian, max", ""): "the best γ of each data set or sequence, by its labels",
+    ("Gaussian, max", ""): _BY_LABELS,
     ("Gaussian, affine subspace (eigenvalue)", ""): _UNCENTRED,
     ("Gaussian, affine subspace (mean distance)", ""): _OTHER_READING,
-    (
-        "Gaussian, d^{H−2}",
-        "",
-    ): "another γ of the same grid does better than the printed number. The paper does not print its γ",
+    ("Gaussian, d^{H−2}", ""): _OTHER_GAMMA,
     ("Polynomial, m = 2", ""): _SHIFT,
     ("Polynomial, ours, m ≥ 4", ""): _SHIFT,
     ("Polynomial, m = 2, as in the demo", ""): _DEMO,
     ("Polynomial, ours, m ≥ 4, as in the demo", ""): _DEMO,
-    ("Polynomial, max", ""): "the largest kernel of a triple is that of its longest points, so A has large "
-    "negative eigenvalues. The choice of the leading eigenvectors decides. We take the algebraically largest",
+    ("Polynomial, max", ""): _NEGATIVE,
     ("Polynomial, dot product", ""): _SHIFT,
     ("Polynomial, dot product, repeats", ""): _REPEATS,
-    ("own splitting, sampled once", ""): "lower than printed. The paper gives neither its sampling nor its γ",
-    (
-        "d^inh, sampled once",
-        "",
-    ): "edges drawn once from all points. The method itself draws them again inside its clusters: see the next rows",
-    (
-        "d^inh, m = 4, redrawn in clusters",
-        "hopkins155",
-    ): "lower: redrawing inside clusters, and σ chosen by the residual",
+    ("own splitting, sampled once", ""): _UNKNOWN_SAMPLING,
+    ("d^inh, sampled once", ""): _ONCE,
+    ("d^inh, m = 4, redrawn in clusters", "hopkins155"): _BY_RESIDUAL,
     ("d^inh, m = 5, its authors' protocol", "hopkins155"): "lower: the authors' own edges of five points and protocol",
     ("d^inh, m = 5, protocol, best of 3 searches", "hopkins155"): "lower: the same, and the smallest residual of three",
     ("d^inh, m = 5, protocol, best of 3 searches", ""): _NOT_SUBSPACES,
