@@ -15,37 +15,74 @@ from biclique.hypergraph import Hypergraph, read_hypergraph, write_hypergraph
 from biclique.hypergraph.files.edge_list import Columns, parse_edge_list, suspect_header
 
 PAPERS = "paper,author,year\np1,ann,2020\np1,bob,2020\np2,ann,2021\np2,cy,2021\n"
-EXPECTED = Hypergraph.from_dict({"p1": ["ann", "bob"], "p2": ["ann", "cy"]})
+EDGES = {"p1": ["ann", "bob"], "p2": ["ann", "cy"]}
+EXPECTED = Hypergraph.from_dict(EDGES)
 NAMED = {"edge_column": "paper", "vertex_column": "author"}
+
+
+# Tables, lists inside a column, and lines of vertices
+
+LONG = {"x": ["a", "b"], "y": ["b"]}
+AUTHORS = [["Ann", "Bob", "Cy"], ["Ann", "Dan"]]
+LISTS = {"vertex_column": "authors", "separator": ";"}
+BELOW = PAPERS.partition("\n")[2]
+EDGE_LISTS = [
+    ("l.csv", "edge,vertex\nx,a\nx,b\n\ny,b\n", {}, LONG),
+    ("l.csv", "Edge;Node\nx;a\nx;b\ny;b\n", {}, LONG),
+    ("l.csv", b"\xef\xbb\xbf time ,vertex, edge\r\n1,a,x\r\n2, b ,x\r\n ,,\r\n3,b,y\r\n", {}, LONG),
+    ("l.tsv", 'edge\tnode\tweight\tcount\nx\t"a"\t\t1\nx\tb\t1\t\ny\tb\t\t1.0\n', {}, LONG),
+    ("l.csv", "\n \t\n\r\nedge;vertex\nx;a\nx;b\ny;b\n", {}, LONG),
+    ("l.csv", "edge;vertex;note\rx;a;,,,,,,\rx;b;\ry;b;\r", {}, LONG),
+    ("l.csv", "vertices,Edge_ID\na,x\nb,x\nb,y\n", {}, LONG),
+    ("L.TSV", 'edge\tvertex\n"x"\ta\nx\tb\ny\tb\n', {}, LONG),
+    ("l.csv", PAPERS, NAMED, EDGES),
+    ("l.tsv", PAPERS.replace(",", "\t"), NAMED, EDGES),
+    ("l.csv", PAPERS.replace(",", "|"), NAMED, EDGES),
+    ("l.tsv", PAPERS, NAMED, EDGES),  # the named columns say that commas separate it
+    ("l.csv", '\ufeff"paper","author","year"\r\n' + BELOW, NAMED, EDGES),
+    ("l.csv", "\n\n" + PAPERS.replace(",", " , "), NAMED, EDGES),
+    ("l.csv", 'paper,author,"t, y"\np1,ann,"a;b;c;d"\np1,bob,\np2,ann,"x\ny"\np2,cy,\n', NAMED, EDGES),
+    ("l.csv", "year;author;paper;note,s\n1;ann;p1;,,,\n1;bob;p1;\n1;ann;p2;\n1;cy;p2;\n", NAMED, EDGES),
+    ("l.csv", PAPERS, {"edge_column": 0, "vertex_column": 1}, EDGES),
+    ("l.csv", BELOW, {"edge_column": 0, "vertex_column": 1, "header": False}, EDGES),
+    ("l.csv", BELOW, {"edge_column": "0", "vertex_column": "1", "header": False}, EDGES),
+    ("l.csv", "title,authors\nCuts,Ann;Bob;Cy\nHeat,Ann;Dan\n", LISTS, AUTHORS),
+    ("l.csv", "title,authors\nCuts, Ann ; Bob;Cy;\nHeat,Ann;Dan;;\n", LISTS, AUTHORS),
+    ("l.csv", "title;authors\nCuts;Ann,Bob,Cy\nHeat;Ann,Dan\n", {**LISTS, "separator": ","}, AUTHORS),
+    ("l.csv", 'title,authors\n"Cuts, a","Ann, Bob, Cy"\nHeat,"Ann, Dan"\n', {**LISTS, "separator": ","}, AUTHORS),
+    ("l.csv", "title,authors\nC,Ann and Bob and Cy\nH,Ann and Dan\n", {**LISTS, "separator": " and "}, AUTHORS),
+    ("l.csv", "authors\nAnn;Bob;Cy\nAnn;Dan\n", LISTS, AUTHORS),  # one column only
+    ("l.csv", "\ufeffauthors\r\nAnn;Bob;Cy\r\nAnn;Dan\r\n", LISTS, AUTHORS),
+    ("l.csv", "3,1\n2\n\n1,1,2,,\n", {}, [[3, 1], [2], [1, 1, 2]]),
+    ("l.tsv", "b\ta c\nd\t\n", {}, [["b", "a c"], ["d"]]),
+    ("l.csv", "007,1\n1\n", {}, [["007", "1"], ["1"]]),
+    ("l.csv", "1, -2\n+1\n", {}, [["1", "-2"], ["+1"]]),
+    ("l.csv", '"a,b",c\n"x\ny"\n', {}, [["a,b", "c"], ["x\ny"]]),
+    ("l.csv", b"\xef\xbb\xbf1,2\r\n3", {}, [[1, 2], [3]]),
+    ("l.csv", f"{10**30},-5\n0\n", {}, [[10**30, -5], [0]]),
+    ("l.csv", "edge,e\nvertex\n", {}, [["edge", "e"], ["vertex"]]),
+    ("l.csv", "\n1;2\n3\n", {}, [[1, 2], [3]]),
+    ("l.csv", " \r\n\t\r a;b \r\nc;d", {}, [["a", "b"], ["c", "d"]]),
+    ("l.csv", "New York\nRome\n", {}, [["New York"], ["Rome"]]),
+    ("l.csv", "paper,author\np,a\n", {}, [["paper", "author"], ["p", "a"]]),  # nothing tells it from names
+    ("l.csv", "a b|c\nc|d\n", {"separator": "|"}, [["a b", "c"], ["c", "d"]]),
+    ("l.csv", "x;y\na b|c\nc|d\n", {"separator": "|", "header": True}, [["a b", "c"], ["c", "d"]]),
+    ("l.csv", "1 2 3\n 4   5 \n", {"separator": " "}, [[1, 2, 3], [4, 5]]),
+    ("l.csv", "a;b\nc\n", {"separator": ","}, [["a;b"], ["c"]]),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "options", "edges"), EDGE_LISTS)
+def test_edge_lists(name, content, options, edges, write):
+    make = Hypergraph.from_dict if isinstance(edges, dict) else Hypergraph.from_edges
+    assert read_hypergraph(write(content, name), **options) == make(edges)
 
 
 # Named columns
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("papers.csv", PAPERS),
-        ("papers.tsv", PAPERS.replace(",", "\t")),
-        ("papers.csv", PAPERS.replace(",", "|")),
-        ("papers.tsv", PAPERS),  # the named columns say that commas separate it
-        ("papers.csv", b'\xef\xbb\xbf"paper","author","year"\r\n' + PAPERS.encode().partition(b"\n")[2]),
-        ("papers.csv", "\n\n" + PAPERS.replace(",", " , ")),
-        ("papers.csv", 'paper,author,"title, year"\np1,ann,"a;b;c;d"\np1,bob,\np2,ann,"x\ny"\np2,cy,\n'),
-        ("papers.csv", "year;author;paper;note,s\n1;ann;p1;,,,\n1;bob;p1;\n1;ann;p2;\n1;cy;p2;\n"),
-    ],
-)
-def test_one_line_a_membership(name, content, write):
-    assert read_hypergraph(write(content, name), **NAMED) == EXPECTED
-
-
-def test_columns_by_number_with_and_without_a_header(write):
-    path = write(PAPERS)
-    assert read_hypergraph(path, edge_column=0, vertex_column=1) == EXPECTED
-    bare = write(PAPERS.partition("\n")[2], "bare.csv")
-    for columns in ({"edge_column": 0, "vertex_column": 1}, {"edge_column": "0", "vertex_column": "1"}):
-        assert read_hypergraph(bare, header=False, **columns) == EXPECTED
-    with_header = read_hypergraph(path, header=np.False_, edge_column=0, vertex_column=1)
+def test_a_header_can_be_data(write):
+    with_header = read_hypergraph(write(PAPERS), header=np.False_, edge_column=0, vertex_column=1)
     assert with_header.edge_names.tolist() == ["paper", "p1", "p2"]
 
 
@@ -100,23 +137,6 @@ def test_any_memberships_are_read_as_they_are(pairs, delimiter):
 # Lists inside a column
 
 
-@pytest.mark.parametrize(
-    ("content", "separator"),
-    [
-        ("title,authors\nCuts,Ann;Bob;Cy\nHeat,Ann;Dan\n", ";"),
-        ("title,authors\nCuts, Ann ; Bob;Cy;\nHeat,Ann;Dan;;\n", ";"),
-        ("title;authors\nCuts;Ann,Bob,Cy\nHeat;Ann,Dan\n", ","),
-        ('title,authors\n"Cuts, again","Ann, Bob, Cy"\nHeat,"Ann, Dan"\n', ","),
-        ("title,authors\nCuts,Ann and Bob and Cy\nHeat,Ann and Dan\n", " and "),
-        ("authors\nAnn;Bob;Cy\nAnn;Dan\n", ";"),  # one column only
-        ("\ufeffauthors\r\nAnn;Bob;Cy\r\nAnn;Dan\r\n", ";"),
-    ],
-)
-def test_one_line_an_edge_with_a_list(content, separator, write):
-    found = read_hypergraph(write(content), vertex_column="authors", separator=separator)
-    assert found == Hypergraph.from_edges([["Ann", "Bob", "Cy"], ["Ann", "Dan"]])
-
-
 def test_lists_with_names_of_edges_and_weights(write):
     text = "title,authors,cited\nCuts,Ann;Bob,2\nHeat,Ann;Dan,\nCuts,Eve,2\nNone,,5\n"
     found = read_hypergraph(
@@ -131,15 +151,6 @@ def test_lists_with_names_of_edges_and_weights(write):
     assert known.to_dict() == {"Cuts": ["Ann", "Bob"]}
     again = read_hypergraph(write("authors\nAnn;Ann;Bob\n"), vertex_column="authors", separator=";")
     assert again.members.toarray().tolist() == [[2, 1]]
-
-
-def test_a_separator_between_the_vertices_of_a_line(write):
-    expected = Hypergraph.from_edges([["a b", "c"], ["c", "d"]])
-    assert read_hypergraph(write("a b|c\nc|d\n"), separator="|") == expected
-    assert read_hypergraph(write("x;y\na b|c\nc|d\n"), separator="|", header=True) == expected
-    spaced = Hypergraph.from_edges([[1, 2, 3], [4, 5]])
-    assert read_hypergraph(write("1 2 3\n 4   5 \n"), separator=" ") == spaced
-    assert read_hypergraph(write("a;b\nc\n"), separator=",") == Hypergraph.from_edges([["a;b"], ["c"]])
 
 
 # What is wrong
@@ -158,7 +169,6 @@ MISSING_COLUMNS = [
     ({"vertex_column": "author"}, "needs the edges' column, --edge-column .*such as --separator ';'"),
 ]
 BY_NUMBER = {"edge_column": 0, "vertex_column": 1, "header": False}
-LISTS = {"vertex_column": "authors", "separator": ";"}
 CITED = {**NAMED, "weight_column": "cited"}
 WEIGHT = 'paper,author,cited\np1,ann,1\np1,bob,"%s"\n'
 NO_NUMBER = "line 3: the weight must be a finite number, got '%s'"

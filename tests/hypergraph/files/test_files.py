@@ -294,24 +294,6 @@ BAD_HGR = [
 # Edge lists
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("long.csv", "edge,vertex\nx,a\nx,b\n\ny,b\n"),
-        ("long.csv", "Edge;Node\nx;a\nx;b\ny;b\n"),
-        ("long.csv", b"\xef\xbb\xbf time ,vertex, edge\r\n1,a,x\r\n2, b ,x\r\n ,,\r\n3,b,y\r\n"),
-        ("long.tsv", 'edge\tnode\tweight\tcount\nx\t"a"\t\t1\nx\tb\t1\t\ny\tb\t\t1.0\n'),
-        ("long.csv", "\n \t\n\r\nedge;vertex\nx;a\nx;b\ny;b\n"),
-        ("long.csv", "edge;vertex;note\rx;a;,,,,,,\rx;b;\ry;b;\r"),
-        ("long.csv", "vertices,Edge_ID\na,x\nb,x\nb,y\n"),
-        ("LONG.TSV", 'edge\tvertex\n"x"\ta\nx\tb\ny\tb\n'),
-    ],
-)
-def test_long_edge_lists(name, content, write):
-    found = read_hypergraph(write(content, name))
-    assert found == Hypergraph.from_dict({"x": ["a", "b"], "y": ["b"]})
-
-
 def test_weights_and_counts_of_a_long_edge_list():
     text = "edge,vertex,weight,count\n2,10,,\n1,9,0.5,2\n2,9,3,\n,7,,\n2,8,3,0\n2,9,,0.5\n5,,-4,\n"
     found = parse_edge_list(text)
@@ -319,27 +301,6 @@ def test_weights_and_counts_of_a_long_edge_list():
     assert found.edge_names.tolist() == [2, 1, 5]
     assert found.weights.tolist() == [3, 0.5, -4]
     np.testing.assert_array_equal(found.members.toarray(), [[0, 0, 1.5, 1], [0, 0, 2, 0], [0, 0, 0, 0]])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "edges"),
-    [
-        ("l.csv", "3,1\n2\n\n1,1,2,,\n", [[3, 1], [2], [1, 1, 2]]),
-        ("l.tsv", "b\ta c\nd\t\n", [["b", "a c"], ["d"]]),
-        ("l.csv", "007,1\n1\n", [["007", "1"], ["1"]]),
-        ("l.csv", "1, -2\n+1\n", [["1", "-2"], ["+1"]]),
-        ("l.csv", '"a,b",c\n"x\ny"\n', [["a,b", "c"], ["x\ny"]]),
-        ("l.csv", b"\xef\xbb\xbf1,2\r\n3", [[1, 2], [3]]),
-        ("l.csv", f"{10**30},-5\n0\n", [[10**30, -5], [0]]),
-        ("l.csv", "edge,e\nvertex\n", [["edge", "e"], ["vertex"]]),
-        ("l.csv", "\n1;2\n3\n", [[1, 2], [3]]),
-        ("l.csv", " \r\n\t\r a;b \r\nc;d", [["a", "b"], ["c", "d"]]),
-        ("l.csv", "New York\nRome\n", [["New York"], ["Rome"]]),
-        ("l.csv", "paper,author\np,a\n", [["paper", "author"], ["p", "a"]]),  # nothing tells it from names
-    ],
-)
-def test_one_edge_a_line(name, content, edges, write):
-    assert read_hypergraph(write(content, name)) == Hypergraph.from_edges(edges)
 
 
 def test_edge_lists_as_written():
