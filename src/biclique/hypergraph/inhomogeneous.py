@@ -44,8 +44,8 @@ from biclique.kernels.kernel import Kernel, pair_values
 MOST_SIZE = 1000
 """Pairs of one edge are formed, so edges stay below this."""
 
-BATCH_PAIRS = 1_000_000
-"""Pairs of vertices of the edges that are weighed at once."""
+BATCH_PAIRS = 4_000_000
+"""Pairs of vertices of the edges that a function of costs sees at once."""
 
 
 def pair_weights(costs: FloatArray) -> FloatArray:
@@ -85,30 +85,43 @@ def cost_graph(hypergraph: Hypergraph, costs: Any) -> Any:
         raise DataError(
             f"an edge has {sizes.max()} vertices: one-vertex costs form all its pairs, at most {MOST_SIZE}."
         )
-    given = None if callable(costs) else number_array(np.ravel(np.asarray(costs, dtype=object)), "costs", 1)
-    if given is not None and len(given) != hypergraph.n_incidences:
+    if callable(costs):
+        found = _called_costs(hypergraph, costs)
+    else:
+        found = number_array(np.ravel(np.asarray(costs, dtype=object)), "costs", 1)
+    if len(found) != hypergraph.n_incidences:
         raise DataError(
             f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
             f"{np.shape(costs)}."
         )
-    n = hypergraph.n_vertices
-    upper = sparse.csr_array((n, n))
+    if not np.isfinite(found).all():
+        raise DataError("costs must be finite.")
+    C = sparse.csr_array((found, members.indices, members.indptr), shape=members.shape)
+    spare = np.maximum(sizes - 2, 1)
+    share = np.where(sizes == 2, 0.5, 1 / spare)  # of w_v + w_u in the weight of the pair
+    mean = np.where(sizes == 2, 0.0, C.sum(axis=1) / (np.maximum(sizes - 1, 1) * spare))
+    of_one = sparse.diags_array(share) @ C - sparse.diags_array(mean / 2) @ members
+    half = of_one.T @ sparse.diags_array(hypergraph.weights) @ members
+    total = sparse.csr_array(half + half.T).maximum(0)
+    total = total - sparse.diags_array(total.diagonal())
+    total.eliminate_zeros()
+    return total
+
+
+def _called_costs(hypergraph: Hypergraph, costs: Callable[[IntArray], FloatArray]) -> FloatArray:
+    """The costs by a function, which sees edges of one size, as many at a time as memory likes."""
+    members = hypergraph.members
+    sizes = np.diff(members.indptr)
+    found = np.zeros(members.nnz)
     for s in np.unique(sizes[sizes >= 2]).tolist():
-        edges, (first, second) = np.flatnonzero(sizes == s), np.triu_indices(s, 1)
+        edges = np.flatnonzero(sizes == s)
         for batch in np.array_split(edges, 1 + len(edges) * s * s // BATCH_PAIRS):
             places = members.indptr[batch][:, None] + np.arange(s)
-            tuples = members.indices[places]
-            values = np.asarray(costs(tuples), dtype=float) if given is None else given[places]
-            if values.shape != tuples.shape:
-                raise DataError(f"costs must have shape {tuples.shape} for edges of size {s}, got {values.shape}.")
-            if not np.isfinite(values).all():
-                raise DataError("costs must be finite.")
-            weights = hypergraph.weights[batch][:, None] * pair_weights(values)[:, first, second]
-            pairs = (tuples[:, first].ravel(), tuples[:, second].ravel())
-            upper = upper + sparse.coo_array((weights.ravel(), pairs), shape=(n, n))
-    upper = upper.maximum(0)
-    upper.eliminate_zeros()
-    return upper + upper.T
+            values = np.asarray(costs(members.indices[places]), dtype=float)
+            if values.shape != places.shape:
+                raise DataError(f"costs must have shape {places.shape} for edges of size {s}, got {values.shape}.")
+            found[places] = values
+    return found
 
 
 def subspace_costs(X: FloatArray, gamma: float) -> Callable[[IntArray], FloatArray]:
