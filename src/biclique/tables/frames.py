@@ -1,7 +1,7 @@
 """Any table as a pandas frame whose columns are numbers, booleans, dates or texts."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,16 +113,31 @@ def settled(series: Any, form: TextForm | None = PLAIN, *, numbers: bool = False
     """
     if kind_of(series) != "text":
         return series
-    codes, found = pandas().factorize(series.astype(object))
+    values = values_of(series.to_numpy(dtype=object), form, numbers)
+    return pandas().Series(values, index=series.index, name=series.name, dtype=values.dtype)
+
+
+def values_of(texts: NDArray[Any], form: TextForm | None, numbers: bool) -> Any:
+    """What an array of texts means, as ``settled`` says it: an array of NumPy, of pandas for booleans."""
+    codes, found = pandas().factorize(texts)
     fields = [str(field) for field in found]
     present = [field for field in fields if not is_missing(field)]
-    kind: Kind = "text"
-    values: Sequence[Any] = present
-    if form is not None:
-        kind, values = meaning_of(present, form, numbers)
+    kind, values = meaning_of(present, form, numbers)
     known = dict(zip(present, values, strict=True))
     table = np.array([*map(known.get, fields), None], dtype=object if kind == "boolean" else DTYPES[kind])
-    return pandas().Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])
+    return pandas().array(table[codes], dtype="boolean") if kind == "boolean" else table[codes]
+
+
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """A frame of arrays: those of Python's objects stay objects, which pandas would take for its own texts."""
+    texts = {name: values for name, values in columns.items() if values.dtype == object}
+    others = {name: values for name, values in columns.items() if name not in texts}
+    if not others:
+        return pandas().DataFrame(texts, dtype=object)
+    frame = pandas().DataFrame(others, copy=False)
+    if not texts:
+        return frame
+    return pandas().concat([frame, pandas().DataFrame(texts, dtype=object)], axis=1)[list(columns)]
 
 
 # Values

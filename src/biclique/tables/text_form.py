@@ -120,11 +120,14 @@ def date_orders(fields: Iterable[str]) -> tuple[str, ...]:
     return tuple(order for order in DATE_ORDERS if all(as_date(field, order) is not None for field in present))
 
 
-def meaning_of(fields: Sequence[str], form: TextForm, numbers: bool = True) -> tuple[Kind, Sequence[Any]]:
+def meaning_of(fields: Sequence[str], form: TextForm | None, numbers: bool) -> tuple[Kind, Sequence[Any]]:
     """What all fields of a column are, apart from missing ones, and their values; texts if they are nothing else.
 
-    Amounts are ``numbers`` before or behind one sign, such as $. A column without a field is one of numbers.
+    Amounts are ``numbers`` before or behind one sign, such as $. A column without a field is one of numbers. Without a
+    form all columns are texts.
     """
+    if form is None:
+        return "text", fields
     if not fields:
         return "number", fields
     sign, _ = as_amount(fields[0], form.decimal) or ("", 0.0)

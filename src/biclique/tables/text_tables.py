@@ -20,7 +20,7 @@ from typing import Any
 from biclique.exceptions import TableError, TableWarning, printable, warn_user
 from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.threads import count_threads
-from biclique.tables.frames import DTYPES, check_names, kind_of, pandas, pyarrow, settled
+from biclique.tables.frames import DTYPES, check_names, frame_of, kind_of, pandas, pyarrow, values_of
 from biclique.tables.parts import Parts
 from biclique.tables.text_form import MISSING, TextForm, as_amount, as_number, is_missing
 
@@ -211,22 +211,24 @@ def typed_frame(table: Any, form: TextForm, texts: Collection[str] = ()) -> Any:
     Columns in ``texts`` stay as they are.
     """
 
-    def typed(name: str) -> Any:
-        column = table.column(name)
+    def typed(name: str, column: Any) -> Any:
         numbers = None if name in texts else as_numbers(column, form.decimal)
         if numbers is not None:
             return numbers
-        series = column.to_pandas().astype(object)
-        return series if name in texts else settled(series, form, numbers=True)
+        fields = column.to_numpy()
+        return fields if name in texts else values_of(fields, form, numbers=True)
 
+    names = table.column_names
     with ThreadPoolExecutor(count_threads(None)) as pool:
-        columns = list(pool.map(typed, table.column_names))
-    return pandas().DataFrame(dict(zip(table.column_names, columns, strict=True)), copy=False)
+        return frame_of(dict(zip(names, pool.map(typed, names, table.columns), strict=True)))
 
 
 def as_numbers(column: Any, decimal: str) -> Any:
     """A column of texts as float64 with NaN for gaps; None if a field is not a number."""
     pa, pc = pyarrow(), pyarrow("pyarrow.compute")
+    first = column[0].as_py() if len(column) else ""
+    if not is_missing(first) and as_number(first, decimal) is None:
+        return None
     if decimal == ",":
         if pc.any(pc.match_substring(column, ".")).as_py():
             return None
