@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from biclique.tables.diagnosis import ColumnsError, advise, describe, look_at
+from biclique.tables.diagnosis import ColumnsError, advise, describe, looks_of
 from biclique.tables.frames import levels_of, normal
 from tests.optional import Optional
 
@@ -14,6 +14,10 @@ pd = Optional("pandas")
 
 def texts(name, values):
     return normal(pd.Series(list(values), name=name, dtype=object))
+
+
+def look_at(column):
+    return looks_of(pd.DataFrame({column.name: column}))[column.name]
 
 
 def numbers(name, values):

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
 from biclique.runtime import memory
-from biclique.tables import text_tables
+from biclique.tables import diagnosis, text_tables
 from biclique.tables.reading import open_lazily, read_frame, read_table
 from tests.optional import Optional, needs
 
@@ -313,17 +313,20 @@ def test_shapes_that_are_no_numbers(tmp_path):
     refused("not a readable NumPy file", tmp_path / "t.npy")
 
 
-def test_many_columns_of_text_give_a_short_error(tmp_path):
+def test_many_columns_of_text_give_a_short_error_and_few_are_looked_at(tmp_path, monkeypatch):
+    looked_at = []
+    look = diagnosis._look_of_texts
+    monkeypatch.setattr(
+        diagnosis, "_look_of_texts", lambda levels, column: looked_at.append(column) or look(levels, column)
+    )
     names = [f"c{i}" for i in range(1200)]
-    (tmp_path / "t.csv").write_text(
-        "\n".join([",".join(names), *(",".join(f"{name}{row}" for name in names) for row in "ab")])
-    )
-    with pytest.raises(TableError, match="1200 are not numbers") as caught:
-        read_table(tmp_path / "t.csv")
-    assert "… and 1100 more" in str(caught.value)
-    assert len(str(caught.value)) < 10_000
-    (tmp_path / "t.csv").write_text(
-        "\n".join([",".join(["x", *names]), *(",".join([row, *"ab" * 600]) for row in "1122")])
-    )
-    with pytest.raises(TableError, match="too many columns to name in one call"):
-        read_table(tmp_path / "t.csv")
+    for first, rows in (([], ["a", "b"]), (["x"], ["1", "1", "2", "2"])):
+        lines = [[*first, *names], *([*[row] * len(first), *[f"{name}{row}" for name in names]] for row in rows)]
+        (tmp_path / "t.csv").write_text("\n".join(map(",".join, lines)))
+        with pytest.raises(TableError, match="1200 are not numbers") as caught:
+            read_table(tmp_path / "t.csv")
+        message = str(caught.value)
+        assert "… and 1100 more" in message
+        assert "too many columns to name in one call" in message
+        assert len(message) < 10_000
+    assert len(looked_at) == 2 * diagnosis.MOST_DESCRIBED

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -46,24 +47,8 @@ MOST_DESCRIBED = 100
 """Columns of which an error says what they look like."""
 
 
-@dataclass(frozen=True)
 class Looks:
-    """What a column looks like, in words and numbers."""
-
-    name: str
-    kind: Kind
-    look: Look
-    words: str
-    n_rows: int
-    n_missing: int
-    n_levels: int
-    """Different texts; 0 for other columns."""
-    orders: tuple[str, ...] = ()
-    """Of dates such as 01/02/2020: what may come first."""
-
-
-def look_at(column: Any) -> Looks:
-    """What a column of a frame looks like.
+    """What a column of a frame looks like. Its values are looked at when ``look`` or ``words`` are asked for.
 
     - mostly missing: more than half of its values,
     - date: also a text of dates such as 31/12/2020,
@@ -74,18 +59,49 @@ def look_at(column: Any) -> Looks:
       whole numbers in a column whose name ends in "id"; a column without a name,
     - text: any other text.
     """
-    kind, name, n = kind_of(column), str(column.name), len(column)
-    levels = Counter(levels_of(column).tolist() if kind == "text" else ())
-    n_missing = levels.pop(None, 0) if kind == "text" else int(column.isna().sum())
-    if n_missing == n:
-        return Looks(name, kind, "mostly missing", f"missing in every row ({n})", n, n, 0)
-    look, words = _look_of_texts(levels, column) if kind == "text" else _look_of_values(column, kind)
-    if 2 * n_missing > n:
-        look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
-    elif n_missing:
-        words += f"; {n_missing} of {n} missing"
-    orders = date_orders(levels) if look == "date" else ()
-    return Looks(name, kind, look, words, n, n_missing, len(levels), orders)
+
+    def __init__(self, frame: Any, name: str, kind: Kind, n_missing: int) -> None:
+        self.frame, self.name, self.kind = frame, name, kind
+        self.n_rows, self.n_missing = len(frame), n_missing
+
+    @cached_property
+    def levels(self) -> Counter[str]:
+        """How often every text comes; nothing for other columns."""
+        return Counter(levels_of(self.frame[self.name].dropna()).tolist() if self.kind == "text" else ())
+
+    @cached_property
+    def _seen(self) -> tuple[Look, str]:
+        """The look and the words for it."""
+        n, n_missing = self.n_rows, self.n_missing
+        if n_missing == n:
+            return "mostly missing", f"missing in every row ({n})"
+        column = self.frame[self.name]
+        is_text = self.kind == "text"
+        look, words = _look_of_texts(self.levels, column) if is_text else _look_of_values(column, self.kind)
+        if 2 * n_missing > n:
+            return "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
+        return look, words + f"; {n_missing} of {n} missing" * bool(n_missing)
+
+    @property
+    def look(self) -> Look:
+        """In one word."""
+        return self._seen[0]
+
+    @property
+    def words(self) -> str:
+        """In a few words, with an example."""
+        return self._seen[1]
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """Of dates such as 01/02/2020: what may come first."""
+        return date_orders(self.levels) if self.look == "date" else ()
+
+
+def looks_of(frame: Any) -> dict[str, Looks]:
+    """All columns of a frame by their names."""
+    facts = zip(frame.columns, frame.dtypes, frame.isna().sum().tolist(), strict=True)
+    return {name: Looks(frame, name, kind_of(dtype), n_missing) for name, dtype, n_missing in facts}
 
 
 def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
@@ -241,11 +257,10 @@ def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: st
     unfit = "should not be used as it is" if len(problems) == 1 else "should not be used as they are"
     about = " and ".join(what) or f"{len(problems)} {unfit}"
     first = f", the first {first_gap}" if gaps and first_gap else ""
-    names = [printable(found.name) or "''" for found in problems]
+    shown = problems[:MOST_DESCRIBED]
+    names = [printable(found.name) or "''" for found in shown]
     width = min(max(map(len, names)), SHOWN_LETTERS)
-    lines = [f"  {shown:<{width}}  {found.words}" for shown, found in zip(names, problems, strict=True)][
-        :MOST_DESCRIBED
-    ]
+    lines = [f"  {column:<{width}}  {found.words}" for column, found in zip(names, shown, strict=True)]
     if len(problems) > MOST_DESCRIBED:
         lines.append(f"  … and {len(problems) - MOST_DESCRIBED} more")
     return "\n".join([f"{name}: of {counted(n_columns, 'column')}, {about}{first}:", *lines])
@@ -262,7 +277,7 @@ def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool 
             way = ""
         elif found.orders:
             way = "year_last" if order in found.orders else "drop"
-        elif found.look == "category" and found.n_levels < 2:
+        elif found.look == "category" and len(found.levels) < 2:
             way = "drop"
         if way == "dates":
             advice.dates = "ordinal"

@@ -82,9 +82,10 @@ def from_arrow(table: Any) -> Any:
     return table.to_pandas(types_mapper=dtype, ignore_metadata=True)
 
 
-def kind_of(series: Any) -> Kind:
-    """What a normal column holds."""
-    return KINDS.get(getattr(series.dtype, "kind", "O"), "text")
+def kind_of(column: Any) -> Kind:
+    """What a normal column holds, or one of this dtype."""
+    dtype = getattr(column, "dtype", column)
+    return KINDS.get(getattr(dtype, "kind", "O"), "text")
 
 
 def normal(series: Any) -> Any:

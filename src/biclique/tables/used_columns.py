@@ -13,13 +13,14 @@ from biclique.tables.diagnosis import (
     MOST_PASTED,
     NOTHING_LEFT,
     TOO_MANY,
+    Advice,
     ColumnsError,
     Looks,
     advise,
     counted,
     counts_rows,
     describe,
-    look_at,
+    looks_of,
 )
 from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
 from biclique.tables.text_form import Kind, as_number
@@ -77,17 +78,16 @@ def sorted_columns(
     """
     missing, dates = parameters.get("missing", "refuse"), parameters.get("dates", "refuse")
     auto = is_auto(parameters.get("categorical", ()))
+    named = {*categorical}
     numbers: dict[str, Looks] = {}
     categories: dict[str, Looks] = {}
-    for name, column in frame.items():
-        found = look_at(column)
-        looks_so = auto and found.kind == "text" and found.look == "category"
-        if name in categorical or looks_so:
-            categories[name] = found
-        elif found.kind != "date" or dates != "drop":
-            numbers[name] = found
+    for name, column in looks_of(frame).items():
+        looks_so = auto and column.kind == "text" and column.look == "category"
+        if name in named or looks_so:
+            categories[name] = column
+        elif column.kind != "date" or dates != "drop":
+            numbers[name] = column
     used = numbers | categories
-    ids = [name for name, found in numbers.items() if found.kind == "number" and found.look == "id"]
 
     def is_problem(found: Looks) -> bool:
         if found.name in numbers and (found.kind == "text" or (found.kind == "date" and dates == "refuse")):
@@ -96,19 +96,21 @@ def sorted_columns(
         return found.name == "" or (whole and has_gaps)
 
     problems = [name for name in frame.columns if name in used and is_problem(used[name])]
+    shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
+    gap = first_gap(frame[problems]) if problems else ""
+    if len(problems) > MOST_PASTED:
+        about = [used[name] for name in problems]
+        raise ColumnsError(describe(shown, about, frame.shape[1], gap), TOO_MANY, Advice())
+    ids = [name for name, found in numbers.items() if found.kind == "number" and found.look == "id"]
     if problems:
-        named = {*problems, *ids}
-        about = [used[name] for name in frame.columns if name in named]
+        odd = {*problems, *ids}
+        about = [used[name] for name in frame.columns if name in odd]
         advice = advise(about, categories, fill=missing == "refuse")
         n_left = len(used) - len(advice.id) - len(advice.drop)
         advice.mostly_categories = 2 * len({*categories, *advice.categorical}) > n_left
-        shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
-        description = describe(shown, about, frame.shape[1], first_gap(frame[problems]))
-        if {*frame.columns} <= {*advice.id, *advice.drop}:
-            raise ColumnsError(description, NOTHING_LEFT, advice)
-        if len(about) > MOST_PASTED:
-            raise ColumnsError(description, TOO_MANY, advice)
-        raise ColumnsError(description, "", advice, advice.python(dict(parameters)))
+        hopeless = NOTHING_LEFT if {*frame.columns} <= {*advice.id, *advice.drop} else ""
+        description = describe(shown, about, frame.shape[1], gap)
+        raise ColumnsError(description, hopeless, advice, advice.python(dict(parameters)))
     if not used:
         raise TableError(f"{name_of(frame)}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     if with_names:
