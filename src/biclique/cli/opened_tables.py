@@ -49,14 +49,10 @@ class OpenedTable:
     """Of pandas, or of Dask."""
     as_written: Any
     """The same rows, the fields of a text file as they are written."""
-    paths: Sequence[str] = ()
-    """Files of a Dask frame."""
+    streamed: bool = False
+    """Whether the frames are of Dask."""
     lengths: Sequence[int] = ()
     """Rows of every partition of a Dask frame, once they are prepared."""
-
-    @property
-    def streamed(self) -> bool:
-        return bool(self.paths)
 
     @property
     def names(self) -> list[str]:
@@ -135,7 +131,7 @@ def open_table(
     elif append and kind is not None and kind.is_text:
         as_written = read(paths[0], texts=list(frame.columns))
         check_unchanged(Path(paths[0]), frame.attrs["stamp"], as_written.attrs["stamp"])
-    return OpenedTable(frame, as_written, paths if lazily else ())
+    return OpenedTable(frame, as_written, streamed=lazily)
 
 
 def is_shipped(name: str) -> bool:

@@ -47,6 +47,15 @@ class Files:
             return self.kept or f"{self.placed} was written and is complete"
         return "" if self.partial is None else f"{self.partial} may have got a part of the output"
 
+    def put(self, temporary: Path, target: Path, name: Path) -> None:
+        """Move a temporary file or folder that is complete to where it belongs."""
+        self.placing = temporary, name
+        try:
+            temporary.replace(target)
+            self.placed = name
+        finally:
+            self.placing = None
+
     def remove(self, path: Path) -> None:
         """Remove a temporary file or folder, if it is there."""
         if path.is_dir():
@@ -76,7 +85,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = files.name(Path(tempfile.gettempdir()) if stream else target.parent)
     files.partial = None
     try:
-        temporary.touch(0o600, exist_ok=False)
+        mode = target.stat().st_mode & 0o777 if target.exists() else None  # no setuid
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         yield temporary
         if stream:
             files.partial = target
@@ -85,10 +95,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         else:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())  # no setuid
-            files.placing = temporary, Path(path)
-            temporary.replace(target)
-            files.placed = Path(path)
+            if mode is not None:
+                temporary.chmod(mode)
+            files.put(temporary, target, Path(path))
     except OSError as error:
         if error.filename not in (None, str(temporary), str(target)):
             raise  # of another file
@@ -98,7 +107,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"cannot write {path} ({error.strerror or error}): make room or choose another place; {left}",
         ) from error
     finally:
-        files.placing = None
         files.remove(temporary)
 
 
@@ -110,11 +118,8 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         temporary.mkdir()
         yield temporary
-        files.placing = temporary, Path(path)
-        temporary.rename(target)
-        files.placed = Path(path)
+        files.put(temporary, target, Path(path))
     finally:
-        files.placing = None
         files.remove(temporary)
 
 
@@ -149,12 +154,6 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """A text file in UTF-8, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -345,24 +345,23 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             raise TableError(f"{name}: every row has a missing value; leave out columns with drop=….")
         self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
         self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps) if self.missing == "indicator"]
-        if self.number_columns_ and self.missing in FILLED:
-            self.imputer_ = SimpleImputer(strategy=FILLED[self.missing])
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.imputer_.fit(X)
-            if not np.isfinite(self.imputer_.statistics_).all():
-                raise _too_large(name)
-            X = self.imputer_.transform(X)
-        scaled = self._scaled()
-        if scaled and self.scale != "none":
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.scaler_ = SCALERS[self.scale](copy=False).fit(X[:, scaled])
-            if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
-                raise _too_large(name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.number_columns_ and self.missing in FILLED:
+                self.imputer_ = SimpleImputer(strategy=FILLED[self.missing]).fit(X)
+                _check_size(name, np.isfinite(self.imputer_.statistics_))
+                X = self.imputer_.transform(X)
+            if self.number_columns_ and self.scale != "none":
+                self.scaler_ = SCALERS[self.scale](copy=False).fit(X)
+                _check_size(name, np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)))
+                self._leave_booleans()
         self._learn_levels(levels)
 
-    def _scaled(self) -> list[int]:
-        """The places of numbers and dates among the columns that are used as numbers: booleans stay 0 and 1."""
-        return [j for j, name in enumerate(self.number_columns_) if self.kinds_[name] != "boolean"]
+    def _leave_booleans(self) -> None:
+        """Booleans stay 0 and 1."""
+        places = [j for j, name in enumerate(self.number_columns_) if self.kinds_[name] == "boolean"]
+        centre = self.scaler_.mean_ if self.scale == "standard" else self.scaler_.center_
+        centre[places] = 0
+        self.scaler_.scale_[places] = 1
 
     def _learn_levels(self, found: Sequence[Counter[str | None]]) -> None:
         """Levels in order; a gap, None, is the last of them if it is not filled and does not stay a gap."""
@@ -405,14 +404,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.imputer_ is not None:
             X = self.imputer_.transform(X)
         if self.scaler_ is not None:
-            scaled = self._scaled()
             with np.errstate(over="ignore", invalid="ignore"):
-                if len(scaled) == X.shape[1]:
-                    X = self.scaler_.transform(X)  # in place
-                else:
-                    X[:, scaled] = self.scaler_.transform(X[:, scaled])
-            if np.isinf(X).any() or (np.isnan(X) & ~gaps).any():
-                raise _too_large(name_of(frame))
+                X = self.scaler_.transform(X)  # in place
+            _check_size(name_of(frame), np.isfinite(X) | gaps)
         if n_out > X.shape[1]:
             X = np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)])
         return X, kept
@@ -450,5 +444,7 @@ def as_partitions(X: Any) -> Any:
     return dask("dask.dataframe").from_dask_array(X.rechunk({1: -1}), columns=[str(j) for j in range(X.shape[1])])
 
 
-def _too_large(name: str) -> DataError:
-    return DataError(f"{name}: values too large to scale; rescale the columns first, or use scale='none'.")
+def _check_size(name: str, fits: NDArray[np.bool_]) -> None:
+    """Refuse a table if a number of it, or of what was learnt of it, does not fit float64."""
+    if not fits.all():
+        raise DataError(f"{name}: values too large to scale; rescale the columns first, or use scale='none'.")
