@@ -1,5 +1,6 @@
 """Commands in a folder of their own."""
 
+import json
 import shlex
 
 import pytest
@@ -15,6 +16,42 @@ def cli(capfd, tmp_path, monkeypatch):
     def run(text, *more):
         code = main([*shlex.split(text), *map(str, more)])
         return code, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def done(cli):
+    """What a command that ends well prints on standard output and on standard error."""
+
+    def run(text, *more):
+        code, out, err = cli(text, *more)
+        assert code == 0, err
+        return out, err
+
+    return run
+
+
+@pytest.fixture
+def facts(done):
+    """What a command finds, by its keys; it warns inside alone."""
+
+    def run(text):
+        out, err = done(f"{text} --json")
+        assert err == ""
+        return json.loads(out)
+
+    return run
+
+
+@pytest.fixture
+def explained(cli):
+    """What a command says of data that it cannot use, in several lines."""
+
+    def run(text):
+        code, out, err = cli(text)
+        assert (code, out) == (3, "")
+        return err
 
     return run
 
