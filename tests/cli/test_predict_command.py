@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -49,20 +48,18 @@ def saved(cli):
 
 
 @pytest.mark.parametrize("scale", ["standard", "robust", "none"])
-def test_the_rows_of_the_fit_get_their_labels_again(cli, scale):
+def test_the_rows_of_the_fit_get_their_labels_again(done, scale):
     write("t.csv", NEAR if scale == "none" else X)
-    code, out, _ = cli(f"cluster t.csv -k 3 --scale {scale} -o first.csv --save m.skops")
-    assert (code, "model written to m.skops: " in out) == (0, True)
-    code, out, err = cli("predict m.skops t.csv -o again.csv")
-    assert (code, err, "60 rows labelled by" in out) == (0, "", True)
+    assert "model written to m.skops: " in done(f"cluster t.csv -k 3 --scale {scale} -o first.csv --save m.skops")[0]
+    out, err = done("predict m.skops t.csv -o again.csv")
+    assert (err, "60 rows labelled by" in out) == ("", True)
     assert labels_in("again.csv") == labels_in("first.csv")
 
 
-def test_columns_are_found_by_their_names_and_ids_are_written(cli, refused, saved):
+def test_columns_are_found_by_their_names_and_ids_are_written(facts, refused, saved):
     write("new.csv", X[:, ::-1], ("weight", "height"), key=KEYS, city=["Rome"] * 60)
-    code, out, err = cli("predict m.skops new.csv -o l.csv --json")
-    result = json.loads(out)
-    assert (code, err, result["rows"], result["without_label"]) == (0, "", 60, 0)
+    result = facts("predict m.skops new.csv -o l.csv")
+    assert (result["rows"], result["without_label"]) == (60, 0)
     assert sorted(one["rows"] for one in result["clusters"]) == [20, 20, 20]
     assert lines_of("l.csv") == lines_of("first.csv")
     write("lacking.csv", X[:, :1], ("height",))
@@ -101,11 +98,11 @@ def test_wrong_files_and_options(refused, arguments, message):
     assert Path("t.csv").read_text() == text
 
 
-def test_a_run_says_what_sets_clusters_apart_and_how_sure(cli):
+def test_a_run_says_what_sets_clusters_apart_and_how_sure(done, facts):
     write("t.csv")
-    code, out, _ = cli("cluster t.csv -k 3")
-    assert (code, "sure" in out, "set apart by" in out) == (0, True, True)
-    result = json.loads(cli("cluster t.csv -k 3 --json")[1])
+    out, _ = done("cluster t.csv -k 3")
+    assert ("sure" in out, "set apart by" in out) == (True, True)
+    result = facts("cluster t.csv -k 3")
     for entry in result["clusters"]:
         assert set(entry) == {"label", "rows", "probability", "set_apart_by"}
         assert 0.9 < entry["probability"] <= 1
@@ -115,22 +112,22 @@ def test_a_run_says_what_sets_clusters_apart_and_how_sure(cli):
     assert result["saved"] is None
 
 
-def test_biclique_alone(cli):
-    code, out, err = cli("")
-    assert (code, err) == (0, "")
+def test_biclique_alone(done):
+    out, err = done("")
+    assert err == ""
     assert [word for word in ("cluster", "select", "--save", "predict", "hypergraph", "info") if word not in out] == []
     assert max(map(len, out.splitlines())) <= 110
 
 
-def test_info(cli):
-    code, out, err = cli("info")
-    assert (code, err) == (0, "")
+def test_info(done, facts):
+    out, err = done("info")
+    assert err == ""
     words = ("Python", "numpy", "threads", "BLAS", "CPU features", "memory", "devices", "extra tables")
     assert [word for word in words if word not in out] == []
-    facts = json.loads(cli("info --json")[1])
-    assert facts["biclique"] == biclique.__version__
-    assert facts["free_memory_bytes"] > 0
-    assert set(facts["extras"]) == {"tables", "dask", "plot", "neighbors", "fourier", "gpu", "hypergraph"}
+    found = facts("info")
+    assert found["biclique"] == biclique.__version__
+    assert found["free_memory_bytes"] > 0
+    assert set(found["extras"]) == {"tables", "dask", "plot", "neighbors", "fourier", "gpu", "hypergraph"}
 
 
 @pytest.fixture
@@ -143,13 +140,13 @@ def gaps(saved):
 
 
 @pytest.mark.parametrize("at_fit", [False, True])
-def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(cli, refused, gaps, at_fit):
+def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(done, refused, gaps, at_fit):
     if at_fit:
-        assert cli("cluster gaps.csv -k 3 --id key --save m.skops --missing drop -q")[0] == 0
+        done("cluster gaps.csv -k 3 --id key --save m.skops --missing drop -q")
     else:
         assert "missing value in row 4" in refused("predict m.skops gaps.csv")
     way = "" if at_fit else "--drop-missing"
-    assert cli(f"predict m.skops gaps.csv -o l.csv -q {way}")[0] == 0
+    done(f"predict m.skops gaps.csv -o l.csv -q {way}")
     found = lines_of("l.csv")
     assert (len(found), found[4]) == (61, f"{KEYS[3]},")
     assert [line.split(",")[1] for line in found].count("") == 1
@@ -189,19 +186,17 @@ def test_a_model_remembers_how_its_table_was_written(cli, refused, command, targ
     check("new.csv --encoding utf-8 --decimal .")
 
 
-def test_names_that_are_numbers_are_remembered(cli):
+def test_names_that_are_numbers_are_remembered(done):
     write("t.csv", X, ("2020", "2021"))
-    assert cli("cluster t.csv -k 3 --header yes --save m.skops -q")[0] == 0
-    code, out, _ = cli("predict m.skops t.csv")
-    assert (code, "60 rows labelled by" in out) == (0, True)
+    done("cluster t.csv -k 3 --header yes --save m.skops -q")
+    assert "60 rows labelled by" in done("predict m.skops t.csv")[0]
 
 
 @pytest.mark.parametrize("noted", [{"decimal": "x", "header": 3, "jobs": "2"}, ["decimal"], "decimal", 1.5])
-def test_notes_that_are_no_options_are_left_alone(cli, noted):
+def test_notes_that_are_no_options_are_left_alone(done, noted):
     biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(NEAR), "m.skops", notes={"text": noted})
     write("t.csv", NEAR)
-    code, out, _ = cli("predict m.skops t.csv")
-    assert (code, "60 rows labelled by" in out) == (0, True)
+    assert "60 rows labelled by" in done("predict m.skops t.csv")[0]
 
 
 def test_a_decimal_comma_in_new_rows_is_named(refused, saved):
