@@ -224,8 +224,7 @@ def test_ctrl_c_with_workers_is_one_line(folder, tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while len(psutil.Process(process.pid).children()) < 3:  # two workers and what watches over them
         time.sleep(0.1)
-    time.sleep(2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, while the workers are still being imported
     err = process.communicate(timeout=60)[1]
     lines = [line for line in err.splitlines() if not line.startswith("biclique: pass")]
     assert (process.returncode, lines) == (130, ["biclique: error: interrupted; nothing was written"])

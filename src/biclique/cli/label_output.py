@@ -15,9 +15,6 @@ from biclique.tables.frames import pandas
 from biclique.tables.parts import of_parts
 from biclique.tables.writing import ENDINGS, ending_of, label_columns, write_labels
 
-NUMBERED_ROWS = 2**20
-"""Rows that are written at once if they have numbers alone."""
-
 
 def found_labels(model: Any, X: Any, kept: NDArray[np.bool_], labels: IntArray, *, append: bool) -> Any:
     """The label of every row of a table, of which X has those that are kept; with probabilities to append."""
@@ -42,12 +39,7 @@ def rows_to_label(table: OpenedTable, ids: Sequence[str], n_rows: int, *, append
     elif ids:
         yield from (frame[list(ids)] for frame in table.pieces())
     else:
-        for start in range(0, n_rows, NUMBERED_ROWS):
-            yield _row_numbers(start, min(n_rows, start + NUMBERED_ROWS))
-
-
-def _row_numbers(start: int, stop: int) -> Any:
-    return pandas().DataFrame({"row": np.arange(start, stop)})
+        yield pandas().DataFrame({"row": np.arange(n_rows)})
 
 
 def cluster_sizes(labels: IntArray, n_clusters: int, unit: str) -> list[dict[str, int]]:
@@ -84,4 +76,5 @@ def write_parts(output: str, found: Any, table: OpenedTable, ids: Sequence[str])
 
 
 def _write_part(part: Any, path: str, ids: list[str], found: Any, start: int) -> None:
-    write_labels(path, found, [part[ids] if ids else _row_numbers(start, start + len(part))])
+    beside = part[ids] if ids else pandas().DataFrame({"row": np.arange(start, start + len(part))})
+    write_labels(path, found, [beside])

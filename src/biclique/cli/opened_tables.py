@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,7 +40,7 @@ CONNECT_SECONDS = 30
 QUIET_TRACKER = "ignore::UserWarning:multiprocessing.resource_tracker"
 """For the process that unlinks semaphores of killed workers: the user need not read of it."""
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""What workers of this machine run first: Ctrl-C reaches them too, and it is for us to end them."""
+"""What workers run once they are imported, for Windows: see ``deaf_children``."""
 
 
 @dataclass
@@ -184,6 +186,23 @@ def table_file(name: str) -> Iterator[str]:
 
 
 @contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes and threads that are started inside never hear Ctrl-C, which reaches them too: we end them.
+
+    A signal that comes meanwhile is heard afterwards. Windows cannot do that.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would unblock the signal if it were started inside
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def connected(where: str | None, jobs: int | None) -> Iterator[None]:
     """A client of the scheduler at an address; for "local", of processes on this machine, one for each core."""
     if where is None:
@@ -195,14 +214,15 @@ def connected(where: str | None, jobs: int | None) -> Iterator[None]:
         logging.disable()  # Dask and its event loop write lines of their own about workers that come, go or are lost
         if where == "local":
             os.environ.setdefault("PYTHONWARNINGS", QUIET_TRACKER)
-            cluster = distributed.LocalCluster(
-                n_workers=count_threads(jobs),
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=None,
-                silence_logs=50,
-                preload=DEAF,
-            )
+            with deaf_children():
+                cluster = distributed.LocalCluster(
+                    n_workers=count_threads(jobs),
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    silence_logs=50,
+                    preload=DEAF,
+                )
             where = stack.enter_context(cluster)
         try:
             client = distributed.Client(where, timeout=CONNECT_SECONDS)

@@ -72,7 +72,11 @@ def _guarded(arguments: Sequence[str]) -> int:
                 stream.reconfigure(errors="replace")  # a console without Greek letters shows "?" for them
         try:
             try:
-                _work(arguments, closed)
+                if arguments:
+                    given = vars(make_parser(arguments[0]).parse_args(arguments))
+                    given.pop("command").work(arguments, given, closed)
+                else:
+                    block(OVERVIEW)
             finally:
                 if sys.exc_info()[0] in (None, SystemExit):
                     flush()
@@ -83,15 +87,6 @@ def _guarded(arguments: Sequence[str]) -> int:
             _flush_or_drop()
             return code
     return EXIT_OK
-
-
-def _work(arguments: Sequence[str], closed: bool) -> None:
-    if not arguments:
-        block(OVERVIEW)
-        return
-    given = vars(make_parser(arguments[0]).parse_args(arguments))
-    command = given.pop("command")
-    command.work(arguments, given, closed)
 
 
 class _Parser(argparse.ArgumentParser):

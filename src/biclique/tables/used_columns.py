@@ -146,9 +146,11 @@ def weights_of(column: Any, kept: NDArray[np.bool_], name: str) -> FloatArray:
 
 def number_as_fitted(column: Any, fitted: Kind, name: str) -> FloatArray:
     """A column of another table that is used as numbers, if it holds what it held in ``fit``."""
+    if kind_of(column) == fitted:
+        return numbers_of(column)
     column = settled(column)
     kind, present = kind_of(column), column.dropna()
-    other = present[~present.isin((0, 1))] if kind != fitted else present[:0]
+    other = present[~present.isin((0, 1))]
     if kind == fitted or (fitted == "number" and kind == "boolean") or not len(present):
         return numbers_of(column)
     if fitted == "boolean" and kind == "number" and not len(other):

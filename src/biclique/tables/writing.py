@@ -62,14 +62,6 @@ def label_columns(labels: IntArray, probabilities: FloatArray | None = None) -> 
     return found
 
 
-def with_labels(frame: Any, found: Any) -> Any:
-    """A frame with more columns: those of ``label_columns``, by names that it does not have."""
-    made = frame.copy(deep=False)
-    for name, values in found.items():
-        made[free_name(name, list(frame.columns))] = values.array
-    return made
-
-
 def write_labels(path: str | os.PathLike[str], found: Any, pieces: Iterable[Any], form: TextForm = PLAIN) -> None:
     """Frames of rows as one CSV, TSV or Parquet file, with the labels ``found`` beside them; .npy has labels alone.
 
@@ -95,10 +87,14 @@ def write_npy(path: str | os.PathLike[str], labels: IntArray) -> None:
 
 
 def _labelled(pieces: Iterable[Any], found: Any) -> Iterator[Any]:
+    """The frames with more columns: those of ``label_columns``, by names that they do not have."""
     start = 0
     for frame in pieces:
-        yield with_labels(frame, found.iloc[start : start + len(frame)])
+        labelled = frame.copy(deep=False)
+        for name, values in found.iloc[start : start + len(frame)].items():
+            labelled[free_name(name, list(frame.columns))] = values.array
         start += len(frame)
+        yield labelled
 
 
 def _write_parquet(path: Path, pieces: Iterator[Any]) -> None:
