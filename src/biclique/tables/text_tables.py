@@ -13,9 +13,11 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
+
+from sklearn.utils import gen_batches
 
 from biclique.exceptions import TableError, TableWarning, printable, warn_user
 from biclique.runtime.memory import format_bytes, free_memory
@@ -211,16 +213,21 @@ def typed_frame(table: Any, form: TextForm, texts: Collection[str] = ()) -> Any:
     Columns in ``texts`` stay as they are.
     """
 
-    def typed(name: str, column: Any) -> Any:
+    def typed(name: str) -> Any:
+        column = table.column(name)
         numbers = None if name in texts else as_numbers(column, form.decimal)
         if numbers is not None:
             return numbers
         fields = column.to_numpy()
         return fields if name in texts else values_of(fields, form, numbers=True)
 
-    names = table.column_names
-    with ThreadPoolExecutor(count_threads(None)) as pool:
-        return frame_of(dict(zip(names, pool.map(typed, names, table.columns), strict=True)))
+    def typed_some(some: slice) -> dict[str, Any]:
+        return {name: typed(name) for name in names[some]}
+
+    names, threads = table.column_names, count_threads(None)
+    with ThreadPoolExecutor(threads) as pool:
+        parts = pool.map(typed_some, gen_batches(len(names), -(-len(names) // threads)))
+        return frame_of(dict(chain.from_iterable(part.items() for part in parts)))
 
 
 def as_numbers(column: Any, decimal: str) -> Any:
