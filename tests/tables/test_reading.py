@@ -116,6 +116,7 @@ def test_kinds(write):
     assert frame["b"].tolist() == ["x", "1.500"]
     assert frame["when"].astype(str).tolist() == ["2020-12-31", "2021-02-01"]
     assert frame["price"].tolist() == [1200.5, 7]
+    assert read_frame(write("t.csv", "x\n1,5\n-2\n"), TextForm(decimal=","))["x"].tolist() == [1.5, -2]
 
 
 def test_headers(write):

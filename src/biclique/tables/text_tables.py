@@ -138,10 +138,10 @@ def find_head(path: Path, data: bytes, form: TextForm) -> Head:
 
 
 def find_delimiter(line: str, decimal: str) -> str:
-    """The most frequent sign outside quotes; a comma if there is none. A decimal comma is no delimiter."""
+    """The most frequent sign outside quotes. A decimal comma is no delimiter if there is another one."""
     bare = QUOTED.sub("", line)
     best = max((sign for sign in DELIMITERS if sign != decimal), key=bare.count)
-    return best if best in bare else ","
+    return best if best in bare or "," not in bare else ","
 
 
 def _is_number(field: str, decimal: str) -> bool:
