@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from biclique._typing import FloatArray
 from biclique.exceptions import TableError, printable
 from biclique.tables.frames import kind_of, level, levels_of, numbers_of
 from biclique.tables.text_form import THOUSANDS, Kind, as_amount, as_number, date_orders
@@ -110,13 +111,11 @@ def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
         return "date", f"date: {column.min():%Y-%m-%d} to {column.max():%Y-%m-%d}"
     if kind == "number":
         values = numbers_of(column)
-        present = values[~np.isnan(values)]
-        first = level(present[0], kind)
-        if counts_rows(column):
-            return "id", f"id: counts the rows from {first}"
-        whole = str(column.name).lower().endswith("id") and (present == np.rint(present)).all()
-        if whole and len(np.unique(present)) == len(present):
-            return "id", f"id: {len(present)} different whole numbers, such as {first}"
+        if counts_rows(values):
+            return "id", f"id: counts the rows from {level(values[0], kind)}"
+        present = values[~np.isnan(values)] if str(column.name).lower().endswith("id") else values[:0]
+        if len(present) and (present == np.rint(present)).all() and len(np.unique(present)) == len(present):
+            return "id", f"id: {len(present)} different whole numbers, such as {level(present[0], kind)}"
     if column.name == "":
         return "id", f"no name: {kind}"
     return ("boolean", "boolean") if kind == "boolean" else ("number", "number")
@@ -179,13 +178,12 @@ def _look_of_numbers(levels: Counter[str], column: Any) -> tuple[Look, str] | No
     return "text", f"numbers as texts ({why}), such as {first(point)}"
 
 
-def counts_rows(column: Any) -> bool:
+def counts_rows(values: FloatArray) -> bool:
     """True for numbers that only count the rows: each is the one before plus 1."""
-    first = numbers_of(column.iloc[:3])
-    if len(first) < 3 or first[0] != np.rint(first[0]) or (np.diff(first) != 1).any():
-        return False
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool((np.diff(numbers_of(column)) == 1).all())
+        if len(values) < 3 or values[0] != np.rint(values[0]) or (np.diff(values[:3]) != 1).any():
+            return False
+        return bool((np.diff(values) == 1).all())
 
 
 def _short(text: str) -> str:

@@ -265,7 +265,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         with_names = hasattr(self, "feature_names_in_")
         numbers, categories = sorted_columns(chosen, categorical, given, with_names=with_names, whole=whole)
         self.number_columns_, self.category_columns_ = numbers, categories
-        self.kinds_ = {name: kind_of(chosen[name]) for name in (*numbers, *categories)}
+        kinds = dict(zip(chosen.columns, map(kind_of, chosen.dtypes), strict=True))
+        self.kinds_ = {name: kinds[name] for name in (*numbers, *categories)}
         return chosen
 
     def _cells(self, frame: Any) -> tuple[FloatArray, NDArray[Any], NDArray[np.bool_]]:

@@ -182,7 +182,7 @@ def warn_about_ids(frame: Any, whole: bool) -> None:
     """Name columns that look like ids and are used as numbers; if not ``whole``, these are their first rows."""
     seen = "" if whole else f" in its first {len(frame)} rows"
     for name, column in frame.items():
-        if counts_rows(column):
+        if counts_rows(numbers_of(column)):
             what, way = f"only counts the rows{seen}", "it says something about them"
         else:
             what = f"looks like an id (different whole numbers{seen}), and is used as a number"
