@@ -17,7 +17,7 @@ def texts(name, values):
 
 
 def look_at(column):
-    return looks_of(pd.DataFrame({column.name: column}))[column.name]
+    return looks_of(pd.DataFrame({column.name: column}))[0]
 
 
 def numbers(name, values):
@@ -145,7 +145,7 @@ def test_one_order_of_dates_is_advised():
 
 def test_names_and_values_of_columns_cannot_write_to_the_terminal():
     found = look_at(texts("a\n\x1b[31mb", [f"\x1b[2J{'x' * 40}{i}" for i in range(9)]))
-    shown = describe("t\u202e.csv".encode("unicode_escape").decode(), [found], 1)
+    shown = describe("t\u202e.csv".encode("unicode_escape").decode(), [found])
     assert "\x1b" not in shown
     assert len(shown.splitlines()) == 2
     assert "…" in shown

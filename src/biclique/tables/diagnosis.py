@@ -99,10 +99,10 @@ class Looks:
         return date_orders(self.levels) if self.look == "date" else ()
 
 
-def looks_of(frame: Any) -> dict[str, Looks]:
-    """All columns of a frame by their names."""
+def looks_of(frame: Any) -> list[Looks]:
+    """All columns of a frame."""
     facts = zip(frame.columns, frame.dtypes, frame.isna().sum().tolist(), strict=True)
-    return {name: Looks(frame, name, kind_of(dtype), n_missing) for name, dtype, n_missing in facts}
+    return [Looks(frame, name, kind_of(dtype), n_missing) for name, dtype, n_missing in facts]
 
 
 def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
@@ -246,22 +246,33 @@ class ColumnsError(TableError):
         return f"{self.description}\n{self._way}"
 
 
-def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: str = "") -> str:
-    """The columns, one a line."""
+def first_gap(frame: Any) -> str:
+    """Where the first missing value is; nothing if there is none."""
+    gaps = frame.isna().to_numpy()
+    rows = gaps.any(axis=1)
+    if not rows.any():
+        return ""
+    row = int(rows.argmax())
+    return f"missing value in row {row + 1}, column {frame.columns[gaps[row].argmax()]!r}"
+
+
+def describe(name: str, problems: Sequence[Looks]) -> str:
+    """These columns of a frame, one a line."""
+    frame = problems[0].frame
     gaps = sum(found.n_missing > 0 for found in problems)
     other = sum(found.kind not in ("number", "boolean") for found in problems)
     what = [f"{other} {'is' if other == 1 else 'are'} not numbers"] * bool(other)
     what += [f"{gaps} {'has' if gaps == 1 else 'have'} missing values (NaN)"] * bool(gaps)
     unfit = "should not be used as it is" if len(problems) == 1 else "should not be used as they are"
     about = " and ".join(what) or f"{len(problems)} {unfit}"
-    first = f", the first {first_gap}" if gaps and first_gap else ""
+    first = f", the first {first_gap(frame[[found.name for found in problems]])}" if gaps else ""
     shown = problems[:MOST_DESCRIBED]
     names = [printable(found.name) or "''" for found in shown]
     width = min(max(map(len, names)), SHOWN_LETTERS)
     lines = [f"  {column:<{width}}  {found.words}" for column, found in zip(names, shown, strict=True)]
     if len(problems) > MOST_DESCRIBED:
         lines.append(f"  … and {len(problems) - MOST_DESCRIBED} more")
-    return "\n".join([f"{name}: of {counted(n_columns, 'column')}, {about}{first}:", *lines])
+    return "\n".join([f"{name}: of {counted(frame.shape[1], 'column')}, {about}{first}:", *lines])
 
 
 def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool = True) -> Advice:

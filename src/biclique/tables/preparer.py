@@ -18,10 +18,10 @@ from biclique.exceptions import DataError, ParameterError, TableError
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
+from biclique.tables.diagnosis import first_gap
 from biclique.tables.frames import as_frame, dask, kind_of, pandas, settled
 from biclique.tables.parts import of_parts
 from biclique.tables.used_columns import (
-    first_gap,
     is_auto,
     levels_as_fitted,
     listed_names,

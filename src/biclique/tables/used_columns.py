@@ -79,53 +79,42 @@ def sorted_columns(
     missing, dates = parameters.get("missing", "refuse"), parameters.get("dates", "refuse")
     auto = is_auto(parameters.get("categorical", ()))
     named = {*categorical}
-    numbers: dict[str, Looks] = {}
-    categories: dict[str, Looks] = {}
-    for name, column in looks_of(frame).items():
-        looks_so = auto and column.kind == "text" and column.look == "category"
-        if name in named or looks_so:
-            categories[name] = column
-        elif column.kind != "date" or dates != "drop":
-            numbers[name] = column
-    used = numbers | categories
-
-    def is_problem(found: Looks) -> bool:
-        if found.name in numbers and (found.kind == "text" or (found.kind == "date" and dates == "refuse")):
-            return True
-        has_gaps = found.n_missing == found.n_rows or (missing == "refuse" and found.n_missing > 0)
-        return found.name == "" or (whole and has_gaps)
-
-    problems = [name for name in frame.columns if name in used and is_problem(used[name])]
-    shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
-    gap = first_gap(frame[problems]) if problems else ""
-    if len(problems) > MOST_PASTED:
-        about = [used[name] for name in problems]
-        raise ColumnsError(describe(shown, about, frame.shape[1], gap), TOO_MANY, Advice())
-    ids = [name for name, found in numbers.items() if found.kind == "number" and found.look == "id"]
-    if problems:
-        odd = {*problems, *ids}
-        about = [used[name] for name in frame.columns if name in odd]
-        advice = advise(about, categories, fill=missing == "refuse")
-        n_left = len(used) - len(advice.id) - len(advice.drop)
-        advice.mostly_categories = 2 * len({*categories, *advice.categorical}) > n_left
-        hopeless = NOTHING_LEFT if {*frame.columns} <= {*advice.id, *advice.drop} else ""
-        description = describe(shown, about, frame.shape[1], gap)
-        raise ColumnsError(description, hopeless, advice, advice.python(dict(parameters)))
+    numbers, categories, used = [], [], []
+    for found in looks_of(frame):
+        if found.name in named or (auto and found.kind == "text" and found.look == "category"):
+            categories.append(found.name)
+        elif found.kind != "date" or dates != "drop":
+            numbers.append(found.name)
+        else:
+            continue
+        used.append(found)
     if not used:
         raise TableError(f"{name_of(frame)}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
+    refused = {"text"} if dates == "ordinal" else {"text", "date"}
+    known = {*categories}
+
+    def is_problem(found: Looks) -> bool:
+        if found.name == "" or (found.name not in known and found.kind in refused):
+            return True
+        return whole and (found.n_missing == found.n_rows or (missing == "refuse" and found.n_missing > 0))
+
+    problems = [found.name for found in used if is_problem(found)]
+    shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
+    if len(problems) > MOST_PASTED:
+        odd = {*problems}
+        raise ColumnsError(describe(shown, [found for found in used if found.name in odd]), TOO_MANY, Advice())
+    ids = [found.name for found in used if found.name not in known and found.kind == "number" and found.look == "id"]
+    if problems:
+        odd = {*problems, *ids}
+        about = [found for found in used if found.name in odd]
+        advice = advise(about, known, fill=missing == "refuse")
+        n_left = len(used) - len(advice.id) - len(advice.drop)
+        advice.mostly_categories = 2 * len({*known, *advice.categorical}) > n_left
+        hopeless = NOTHING_LEFT if {*frame.columns} <= {*advice.id, *advice.drop} else ""
+        raise ColumnsError(describe(shown, about), hopeless, advice, advice.python(dict(parameters)))
     if with_names:
         warn_about_ids(frame[ids], whole)
-    return list(numbers), list(categories)
-
-
-def first_gap(frame: Any) -> str:
-    """Where the first missing value is; nothing if there is none."""
-    gaps = frame.isna().to_numpy()
-    rows = gaps.any(axis=1)
-    if not rows.any():
-        return ""
-    row = int(rows.argmax())
-    return f"missing value in row {row + 1}, column {frame.columns[gaps[row].argmax()]!r}"
+    return numbers, categories
 
 
 def weights_of(column: Any, kept: NDArray[np.bool_], name: str) -> FloatArray:
