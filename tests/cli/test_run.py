@@ -150,30 +150,22 @@ def test_signals_end_the_work_in_the_same_way(ended, monkeypatch, number):
     assert os.listdir() == ["l.csv"]
 
 
-def test_a_signal_while_a_file_is_put_in_place(ended, monkeypatch):
-    replace = atomic_files.Path.replace
-
-    def signalled(path, target):
-        replace(path, target)
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(atomic_files.Path, "replace", signalled)
-    assert ended(f"{IRIS} -o l.csv") == (130, "biclique: error: interrupted; l.csv was written and is complete\n")
-    assert len(Path("l.csv").read_text().splitlines()) == 151
-    assert os.listdir() == ["l.csv"]
-
-
-def test_a_signal_while_a_temporary_file_is_made(ended, monkeypatch):
-    touch = atomic_files.Path.touch
+@pytest.mark.parametrize(
+    ("step", "outcome", "left"),
+    [("touch", "nothing was written", []), ("replace", "l.csv was written and is complete", ["l.csv"])],
+)
+def test_a_signal_while_a_temporary_file_is_made_or_put_in_place(ended, monkeypatch, step, outcome, left):
+    take = getattr(atomic_files.Path, step)
 
     def signalled(*arguments, **options):
-        touch(*arguments, **options)
+        take(*arguments, **options)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(writing, "check_target", lambda path: None)
-    monkeypatch.setattr(atomic_files.Path, "touch", signalled)
-    assert ended(f"{IRIS} -o l.csv") == (130, "biclique: error: interrupted; nothing was written\n")
-    assert os.listdir() == []
+    monkeypatch.setattr(atomic_files.Path, step, signalled)
+    assert ended(f"{IRIS} -o l.csv") == (130, f"biclique: error: interrupted; {outcome}\n")
+    assert os.listdir() == left
+    assert [len(Path(name).read_text().splitlines()) for name in left] == [151] * len(left)
 
 
 def test_an_ignored_signal_stays_ignored(ended):
@@ -250,19 +242,21 @@ def test_names_do_not_reach_the_terminal_as_commands(cli, capfd):
     assert all(c.isprintable() or c == "\n" for c in every)
 
 
-def test_a_full_disk_in_convert(refused):
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (f"{IRIS} -o", "l.csv"),
+        (f"{IRIS} -o", "l.npy"),
+        (f"{IRIS} -o", "l.parquet"),
+        ("hypergraph convert h.hgr", "h.json"),
+    ],
+)
+def test_a_full_disk_leaves_the_old_file_and_no_other(refused, command, name):
     edges = np.random.RandomState(0).randint(0, 500, (2000, 2))
     Path("h.hgr").write_text(f"{len(edges)} 500\n" + "".join(f"{a + 1} {b + 1}\n" for a, b in edges))
+    Path(name).write_text("old")
     with full_disk():
-        error = refused("hypergraph convert h.hgr h.json")
+        error = refused(f"{command} {name}")
     assert (error[0], "File too large" in error) == ("1", True)
-    assert os.listdir() == ["h.hgr"]
-
-
-@pytest.mark.parametrize("name", ["l.csv", "l.npy", "l.parquet"])
-def test_a_full_disk_leaves_the_old_file_and_no_other(refused, tmp_path, name):
-    (tmp_path / name).write_text("old")
-    with full_disk():
-        assert refused(f"{IRIS} -o {name}").startswith("1 ")
     assert Path(name).read_text() == "old"
-    assert os.listdir() == [name]
+    assert sorted(os.listdir()) == sorted(["h.hgr", name])

@@ -85,10 +85,10 @@ class OpenedTable:
         if not self.streamed:
             return self.frame[prepared.kept], np.asarray(prepared.X), np.arange(n)
         numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
-        places, ends = np.flatnonzero(prepared.kept)[numbers], np.cumsum(self.lengths)
-        places_of = np.split(places, np.searchsorted(places, ends[:-1]))
-        own = [(part - end + length,) for part, end, length in zip(places_of, ends, self.lengths, strict=True)]
-        frame = pandas().concat(of_parts(lambda part, rows: part.iloc[rows], self.frame, own), ignore_index=True)
+        chosen = np.zeros(len(prepared.kept), dtype=bool)
+        chosen[np.flatnonzero(prepared.kept)[numbers]] = True
+        own = [(mask,) for mask in np.split(chosen, np.cumsum(self.lengths)[:-1])]
+        frame = pandas().concat(of_parts(lambda part, mask: part[mask], self.frame, own), ignore_index=True)
         return frame, prepared.preparer.transform_rows(frame)[0], numbers
 
 
