@@ -17,7 +17,7 @@ from biclique.tables.atomic_files import check_target
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import CHOICES, TablePreparer
 from biclique.tables.text_form import DATE_ORDERS, TextForm
-from biclique.tables.used_columns import absent_column
+from biclique.tables.used_columns import listed_names
 from biclique.tables.writing import ENDINGS, check_output
 
 names_option = partial(table_option, default=(), action="append", metavar="NAME")
@@ -172,10 +172,7 @@ def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[s
     names: list[str] = []
     for value in values:
         names += [value] if value in columns else _split(value)
-    absent = [name for name in names if name not in columns]
-    if absent:
-        raise absent_column(table, option, absent[0], columns)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(listed_names(table, option, names, columns)))
 
 
 def command(arguments: Sequence[str], advice: Advice) -> str:

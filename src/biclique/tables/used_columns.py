@@ -41,12 +41,6 @@ def _some(words: Sequence[str], most: int = SHOWN) -> str:
     return ", ".join(words[:most]) + ", …" * (len(words) > most)
 
 
-def absent_column(name: str, argument: str, absent: str, columns: Sequence[str]) -> TableError:
-    """The error about a column that was named and does not exist."""
-    shown = _some([repr(column) for column in columns[: MOST_NAMED + 1]], MOST_NAMED)
-    return TableError(f"{name}: {argument} names column {absent!r}, which does not exist; columns: {shown}.")
-
-
 def listed_names(name: str, argument: str, value: Sequence[str | int] | None, columns: Sequence[str]) -> list[str]:
     """Names of columns that came as an argument; a single text is refused, because its letters would be names."""
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, type(None))):
@@ -54,7 +48,8 @@ def listed_names(name: str, argument: str, value: Sequence[str | int] | None, co
     names, known = [str(column) for column in (() if value is None else value)], {*columns}
     absent = [column for column in names if column not in known]
     if absent:
-        raise absent_column(name, argument, absent[0], columns)
+        shown = _some([repr(column) for column in columns[: MOST_NAMED + 1]], MOST_NAMED)
+        raise TableError(f"{name}: {argument} names column {absent[0]!r}, which does not exist; columns: {shown}.")
     return names
 
 
