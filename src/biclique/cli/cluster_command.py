@@ -298,9 +298,7 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepa
         missing = "drop" if work.preparer.missing == "drop" else "mean"
         other = clone(work.preparer).set_params(encode="one-hot", scale="standard", missing=missing)
         rows, _ = work.table.prepared(other)
-    how = {name: getattr(options, name) for name in ("random_state", "n_jobs", "verbose")}
-    how |= {} if options.k_max is None else {"k_max": options.k_max}
-    selection = select_n_clusters(rows, **how, **weights)
+    selection = select_n_clusters(rows, **options.parameters(select_n_clusters), **weights)
     model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
 

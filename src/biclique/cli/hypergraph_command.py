@@ -85,8 +85,7 @@ class EdgeList(Options):
         return super().in_words(re.sub(r"[a-z_]+ \((--[a-z-]+)\)", r"\1", text))
 
     def hypergraph(self) -> Hypergraph:
-        names = ("edge_column", "vertex_column", "weight_column", "separator")
-        return read_hypergraph(self.file, **{name: getattr(self, name) for name in names}, header=HEADER[self.header])
+        return read_hypergraph(self.file, **self.parameters(read_hypergraph) | {"header": HEADER[self.header]})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,9 +150,9 @@ class Options:
         """Of estimators: on a terminal a bar, elsewhere a line in so many seconds."""
         return 0 if self.quiet else PLAIN_SECONDS
 
-    def parameters(self, estimator: Callable[..., Any]) -> dict[str, Any]:
-        """Parameters of an estimator that were given, by the options of the same names."""
-        found = {name: getattr(self, name, None) for name in signature(estimator).parameters}
+    def parameters(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Parameters of an estimator or another function that were given, by the options of the same names."""
+        found = {name: getattr(self, name, None) for name in signature(function).parameters}
         return {name: value for name, value in found.items() if value is not None}
 
     @classmethod

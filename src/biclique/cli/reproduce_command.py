@@ -34,7 +34,7 @@ class ReproduceOptions(Quiet):
     page: str | None = option("also write the whole page to FILE, its figures beside it", "--page", metavar="FILE")
 
     @property
-    def repeated_by(self) -> str:
+    def command(self) -> str:
         """The command without folders: the page shows it."""
         words = ["biclique", "reproduce", self.target]
         words += ["--data", *self.data] if self.data != tuple(DATA) else []
@@ -43,9 +43,8 @@ class ReproduceOptions(Quiet):
 
 
 def run(options: ReproduceOptions, warned: Warned) -> Facts:  # noqa: ARG001
-    how = {name: getattr(options, name) for name in ("data", "out", "data_home", "quick", "resume", "jobs", "page")}
     files.kept = f"finished cells are kept in {options.out}, go on with --resume"
-    tables = reproduce(options.target, **how, command=options.repeated_by, verbose=options.verbose)
+    tables = reproduce(**options.parameters(reproduce))
     files.kept = ""
     return {"tables": [table.markdown() for table in tables.values()], "out": options.out}
 
