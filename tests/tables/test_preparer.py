@@ -206,43 +206,34 @@ def test_values_that_are_written_otherwise_than_in_fit(fitted, now, message):
         preparer.transform(table(x=now))
 
 
+TWO = {"a": [1.0, 2.0], "b": [1.0, 4.0]}
+MISSING = "missing must be one of 'refuse', 'drop', 'mean', 'median', 'indicator', 'keep', got 'zero'"
+ROBUST = {"missing": "median", "scale": "robust"}
+
+
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("columns", "options", "error", "message"),
     [
-        (
-            {"missing": "zero"},
-            ParameterError,
-            "missing must be one of 'refuse', 'drop', 'mean', 'median', 'indicator', 'keep', got 'zero'",
-        ),
-        ({"dates": "year"}, ParameterError, "dates must be one of"),
-        ({"scale": None}, ParameterError, "scale must be one of 'standard', 'robust', 'none', got None"),
-        ({"drop": "a"}, ParameterError, r"drop must be a list of names of columns, got 'a': write \['a'\]"),
-        ({"drop": ["zz"]}, TableError, "drop names column 'zz', which does not exist; columns: 'a', 'b'"),
-        ({"columns": ["zz"]}, TableError, "columns names column 'zz'"),
-        ({"categorical": ["zz"]}, TableError, "categorical names column 'zz'"),
-        ({"columns": []}, TableError, "no feature columns are left"),
-        ({"drop": ["a", "b"]}, TableError, "no feature columns are left"),
+        (TWO, {"missing": "zero"}, ParameterError, MISSING),
+        (TWO, {"dates": "year"}, ParameterError, "dates must be one of"),
+        (TWO, {"scale": None}, ParameterError, "scale must be one of 'standard', 'robust', 'none', got None"),
+        (TWO, {"drop": "a"}, ParameterError, r"drop must be a list of names of columns, got 'a': write \['a'\]"),
+        (TWO, {"drop": ["zz"]}, TableError, "drop names column 'zz', which does not exist; columns: 'a', 'b'"),
+        (TWO, {"columns": ["zz"]}, TableError, "columns names column 'zz'"),
+        (TWO, {"categorical": ["zz"]}, TableError, "categorical names column 'zz'"),
+        (TWO, {"columns": []}, TableError, "no feature columns are left"),
+        (TWO, {"drop": ["a", "b"]}, TableError, "no feature columns are left"),
+        ({"x": [1.0, np.inf]}, {"missing": "mean"}, DataError, r"infinite value \(inf\) in row 2, column 'x'"),
+        ({"x": [1.0, None], "y": [None, 1.0]}, {"missing": "drop"}, DataError, "every row has a missing value"),
+        ({"x": [None, None], "y": [1.0, 2.0]}, {"missing": "mean"}, DataError, r"missing in every row \(2\)"),
+        ({"x": [1e308, -1e308]}, {}, DataError, "too large to scale"),
+        ({"x": [1e308, 1e308, None]}, {"missing": "mean"}, DataError, "too large to scale"),
+        ({"x": [1e308, 1e308, None]}, {"missing": "mean", "scale": "none"}, DataError, "too large to scale"),
+        ({"x": [1e308, 1.7e308, None]}, ROBUST, DataError, "too large to scale"),
     ],
 )
-def test_wrong_parameters(options, error, message):
+def test_wrong_parameters_and_tables_that_cannot_be_used(columns, options, error, message):
     with pytest.raises(error, match=message):
-        TablePreparer(**options).fit(table(a=[1.0, 2.0], b=[1.0, 4.0]))
-
-
-@pytest.mark.parametrize(
-    ("columns", "options", "message"),
-    [
-        ({"x": [1.0, np.inf]}, {"missing": "mean"}, r"infinite value \(inf\) in row 2, column 'x'"),
-        ({"x": [1.0, None], "y": [None, 1.0]}, {"missing": "drop"}, "every row has a missing value"),
-        ({"x": [None, None], "y": [1.0, 2.0]}, {"missing": "mean"}, r"missing in every row \(2\)"),
-        ({"x": [1e308, -1e308]}, {}, "too large to scale"),
-        ({"x": [1e308, 1e308, None]}, {"missing": "mean"}, "too large to scale"),
-        ({"x": [1e308, 1e308, None]}, {"missing": "mean", "scale": "none"}, "too large to scale"),
-        ({"x": [1e308, 1.7e308, None]}, {"missing": "median", "scale": "robust"}, "too large to scale"),
-    ],
-)
-def test_tables_that_cannot_be_used(columns, options, message):
-    with pytest.raises(DataError, match=message):
         TablePreparer(**options).fit(table(**columns))
 
 
