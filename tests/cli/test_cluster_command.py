@@ -96,6 +96,17 @@ def test_it_is_said_how_exact_labels_are(cli, facts, options, words, numbers):
     assert result["rank"] == (40 if "rank" in options else None)
 
 
+def test_names_of_many_columns_are_not_all_printed(done, refused):
+    X = np.hstack([np.random.default_rng(0).normal(size=(60, 2)), np.ones((60, 3000))])
+    np.save("t.npy", X)
+    np.save("narrow.npy", X[:, :-1])
+    _, err = done("cluster t.npy -k 2 --save m.skops")
+    assert "constant columns tell nothing apart: '2', '3', " in err
+    error = refused("predict m.skops narrow.npy")
+    assert "column '3001' was used in fit and is not there; columns: '0', '1', " in error
+    assert max(len(err), len(error)) < 1000
+
+
 def test_scaling_is_standard_unless_asked_otherwise(cli, facts):
     X = np.random.default_rng(0).normal(size=(60, 2)) * [1, 1e4] + np.repeat([[0, 0], [9, 0]], 30, axis=0)
     np.savez("t.npz", X=X, y=np.repeat([0, 1], 30))

@@ -42,7 +42,7 @@ from biclique.tables.frames import kind_of, texts_of
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import FORMATS
 from biclique.tables.text_form import TextForm
-from biclique.tables.used_columns import warn_about_clusters, weights_of
+from biclique.tables.used_columns import shown_names, warn_about_clusters, weights_of
 from biclique.tables.writing import check_output, write_labels
 
 EXAMPLES = """\
@@ -184,8 +184,7 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
         frame, rows, numbers = table.shown(work, options.random_state)
         constant = work.preparer.get_feature_names_out()[np.ptp(rows, axis=0) == 0]
         if len(constant):
-            names = ", ".join(repr(str(name)) for name in constant)
-            warn_user(f"constant columns tell nothing apart: {names}.", TableWarning)
+            warn_user(f"constant columns tell nothing apart: {shown_names(constant)}.", TableWarning)
         warn_about_clusters(frame, work.preparer.category_columns_, labels[numbers])
     if options.output:
         found = found_labels(model, work.X, work.kept, labels, append=options.append)

@@ -27,6 +27,7 @@ from biclique.tables.used_columns import (
     listed_names,
     name_of,
     number_as_fitted,
+    shown_names,
     sorted_columns,
     warn_about_gaps,
     warn_about_levels,
@@ -277,7 +278,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         name, used = name_of(frame), self._used()
         absent = [column for column in used if column not in frame.columns]
         if absent:
-            shown = frame.columns.tolist()
+            shown = shown_names(frame.columns)
             raise DataError(f"{name}: column {absent[0]!r} was used in fit and is not there; columns: {shown}.")
         if self.missing == "refuse" and (gap := first_gap(frame[used])):
             n = int(frame[used].isna().any(axis=1).sum())
@@ -317,9 +318,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         found: list[Counter[str | None]] = [sum(of_column, Counter()) for of_column in zip(*levels, strict=True)]
         n_values = [*total.tolist(), *(count.total() - count[None] for count in found)]
         names = [*self.number_columns_, *self.category_columns_]
-        empty = [repr(column) for column, n in zip(names, n_values, strict=True) if not n]
+        empty = [column for column, n in zip(names, n_values, strict=True) if not n]
         if n_rows and empty:
-            raise TableError(f"{name}: columns {', '.join(empty)} have no value: leave them out with drop=….")
+            raise TableError(f"{name}: columns {shown_names(empty)} have no value: leave them out with drop=….")
         # Two rows, mean ± deviation, have the mean and the variance of all. Of values filled in, the deviation is 0.
         mean = (np.array(counts) * means).sum(axis=0) / np.maximum(total, 1)
         squared = np.sum(squares, axis=0) + (counts * (means - mean) ** 2).sum(axis=0)

@@ -41,6 +41,11 @@ def _some(words: Sequence[str], most: int = SHOWN) -> str:
     return ", ".join(words[:most]) + ", …" * (len(words) > most)
 
 
+def shown_names(names: Sequence[str]) -> str:
+    """Names of columns, as a message shows them."""
+    return _some([repr(str(name)) for name in names[: MOST_NAMED + 1]], MOST_NAMED)
+
+
 def listed_names(name: str, argument: str, value: Sequence[str | int] | None, columns: Sequence[str]) -> list[str]:
     """Names of columns that came as an argument; a single text is refused, because its letters would be names."""
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, type(None))):
@@ -48,7 +53,7 @@ def listed_names(name: str, argument: str, value: Sequence[str | int] | None, co
     names, known = [str(column) for column in (() if value is None else value)], {*columns}
     absent = [column for column in names if column not in known]
     if absent:
-        shown = _some([repr(column) for column in columns[: MOST_NAMED + 1]], MOST_NAMED)
+        shown = shown_names(columns)
         raise TableError(f"{name}: {argument} names column {absent[0]!r}, which does not exist; columns: {shown}.")
     return names
 
@@ -189,7 +194,7 @@ def warn_about_rows(kept: NDArray[np.bool_]) -> None:
 def warn_about_gaps(names: Sequence[str]) -> None:
     """Name columns of numbers that have gaps and had none in ``fit``."""
     if names:
-        shown = ", ".join(map(repr, names))
+        shown = shown_names(names)
         warn_user(f"columns {shown} had no gaps in fit: gaps are filled in, but have no indicator.", TableWarning)
 
 
