@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from biclique.tables.diagnosis import ColumnsError, advise, describe, looks_of
+from biclique.tables.diagnosis import ColumnsError, advise, columns_of, describe
 from biclique.tables.frames import levels_of, normal
 from tests.optional import Optional
 
@@ -17,7 +17,7 @@ def texts(name, values):
 
 
 def look_at(column):
-    return looks_of(pd.DataFrame({column.name: column}))[0]
+    return columns_of(pd.DataFrame({column.name: column}))[0]
 
 
 def numbers(name, values):
@@ -75,7 +75,7 @@ DAYS = ["2024-02-29", "2021-01-01", "NaT"]
     ],
 )
 def test_looks_of_texts(look, values, words):
-    found = look_at(texts("c", values))
+    found = look_at(texts("c", values)).looks
     assert found.look == look
     assert found.words.startswith(words)
 
@@ -95,7 +95,7 @@ def test_looks_of_texts(look, values, words):
     ],
 )
 def test_looks_of_values(column, look, words):
-    found = look_at(column)
+    found = look_at(column).looks
     assert found.look == look
     assert found.words.startswith(words)
 

@@ -48,61 +48,55 @@ MOST_DESCRIBED = 100
 """Columns of which an error says what they look like."""
 
 
+@dataclass(frozen=True)
 class Looks:
-    """What a column of a frame looks like. Its values are looked at when ``look`` or ``words`` are asked for.
+    """What a column looks like, in words and numbers."""
 
-    - mostly missing: more than half of its values,
-    - date: also a text of dates such as 31/12/2020,
-    - category: a text of at most 100 levels that come twice each on average,
-    - decimal comma: a text of numbers, some of which have one,
-    - text: numbers, more than half of them, among which there are others,
-    - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
-      whole numbers in a column whose name ends in "id"; a column without a name,
-    - text: any other text.
-    """
+    look: Look
+    words: str
+    n_levels: int = 0
+    """Different texts; 0 for other columns."""
+    orders: tuple[str, ...] = ()
+    """Of dates such as 01/02/2020: what may come first."""
+
+
+class Column:
+    """A column of a frame, which is looked at when somebody asks."""
 
     def __init__(self, frame: Any, name: str, kind: Kind, n_missing: int) -> None:
         self.frame, self.name, self.kind = frame, name, kind
         self.n_rows, self.n_missing = len(frame), n_missing
 
     @cached_property
-    def levels(self) -> Counter[str]:
-        """How often every text comes; nothing for other columns."""
-        return Counter(levels_of(self.frame[self.name].dropna()).tolist() if self.kind == "text" else ())
+    def looks(self) -> Looks:
+        """What it looks like.
 
-    @cached_property
-    def _seen(self) -> tuple[Look, str]:
-        """The look and the words for it."""
+        - mostly missing: more than half of its values,
+        - date: also a text of dates such as 31/12/2020,
+        - category: a text of at most 100 levels that come twice each on average,
+        - decimal comma: a text of numbers, some of which have one,
+        - text: numbers, more than half of them, among which there are others,
+        - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
+          whole numbers in a column whose name ends in "id"; a column without a name,
+        - text: any other text.
+        """
         n, n_missing = self.n_rows, self.n_missing
         if n_missing == n:
-            return "mostly missing", f"missing in every row ({n})"
+            return Looks("mostly missing", f"missing in every row ({n})")
         column = self.frame[self.name]
-        is_text = self.kind == "text"
-        look, words = _look_of_texts(self.levels, column) if is_text else _look_of_values(column, self.kind)
+        levels = Counter(levels_of(column.dropna()).tolist() if self.kind == "text" else ())
+        look, words = _look_of_texts(levels, column) if self.kind == "text" else _look_of_values(column, self.kind)
         if 2 * n_missing > n:
-            return "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
-        return look, words + f"; {n_missing} of {n} missing" * bool(n_missing)
-
-    @property
-    def look(self) -> Look:
-        """In one word."""
-        return self._seen[0]
-
-    @property
-    def words(self) -> str:
-        """In a few words, with an example."""
-        return self._seen[1]
-
-    @property
-    def orders(self) -> tuple[str, ...]:
-        """Of dates such as 01/02/2020: what may come first."""
-        return date_orders(self.levels) if self.look == "date" else ()
+            look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
+        elif n_missing:
+            words += f"; {n_missing} of {n} missing"
+        return Looks(look, words, len(levels), date_orders(levels) if look == "date" else ())
 
 
-def looks_of(frame: Any) -> list[Looks]:
+def columns_of(frame: Any) -> list[Column]:
     """All columns of a frame."""
     facts = zip(frame.columns, frame.dtypes, frame.isna().sum().tolist(), strict=True)
-    return [Looks(frame, name, kind_of(dtype), n_missing) for name, dtype, n_missing in facts]
+    return [Column(frame, name, kind_of(dtype), n_missing) for name, dtype, n_missing in facts]
 
 
 def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
@@ -256,7 +250,7 @@ def first_gap(frame: Any) -> str:
     return f"missing value in row {row + 1}, column {frame.columns[gaps[row].argmax()]!r}"
 
 
-def describe(name: str, problems: Sequence[Looks]) -> str:
+def describe(name: str, problems: Sequence[Column]) -> str:
     """These columns of a frame, one a line."""
     frame = problems[0].frame
     gaps = sum(found.n_missing > 0 for found in problems)
@@ -269,24 +263,25 @@ def describe(name: str, problems: Sequence[Looks]) -> str:
     shown = problems[:MOST_DESCRIBED]
     names = [printable(found.name) or "''" for found in shown]
     width = min(max(map(len, names)), SHOWN_LETTERS)
-    lines = [f"  {column:<{width}}  {found.words}" for column, found in zip(names, shown, strict=True)]
+    lines = [f"  {column:<{width}}  {found.looks.words}" for column, found in zip(names, shown, strict=True)]
     if len(problems) > MOST_DESCRIBED:
         lines.append(f"  … and {len(problems) - MOST_DESCRIBED} more")
     return "\n".join([f"{name}: of {counted(frame.shape[1], 'column')}, {about}{first}:", *lines])
 
 
-def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool = True) -> Advice:
+def advise(problems: Sequence[Column], handled: Collection[str] = (), fill: bool = True) -> Advice:
     """What deals with all of these columns; ``handled`` are categories already, ``fill`` is for gaps too."""
-    orders = [found.orders for found in problems if found.orders]
+    orders = [found.looks.orders for found in problems if found.looks.orders]
     order = min(orders, key=len)[0] if orders else None  # of a column that leaves no choice, if there is one
     advice = Advice()
     for found in problems:
-        way = WAYS.get(found.look, "")
+        looks = found.looks
+        way = WAYS.get(looks.look, "")
         if found.name in handled and found.n_missing < found.n_rows:
             way = ""
-        elif found.orders:
-            way = "year_last" if order in found.orders else "drop"
-        elif found.look == "category" and len(found.levels) < 2:
+        elif looks.orders:
+            way = "year_last" if order in looks.orders else "drop"
+        elif looks.look == "category" and looks.n_levels < 2:
             way = "drop"
         if way == "dates":
             advice.dates = "ordinal"

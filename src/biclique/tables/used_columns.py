@@ -14,13 +14,13 @@ from biclique.tables.diagnosis import (
     NOTHING_LEFT,
     TOO_MANY,
     Advice,
+    Column,
     ColumnsError,
-    Looks,
     advise,
+    columns_of,
     counted,
     counts_rows,
     describe,
-    looks_of,
 )
 from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
 from biclique.tables.text_form import Kind, as_number
@@ -80,8 +80,8 @@ def sorted_columns(
     auto = is_auto(parameters.get("categorical", ()))
     named = {*categorical}
     numbers, categories, used = [], [], []
-    for found in looks_of(frame):
-        if found.name in named or (auto and found.kind == "text" and found.look == "category"):
+    for found in columns_of(frame):
+        if found.name in named or (auto and found.kind == "text" and found.looks.look == "category"):
             categories.append(found.name)
         elif found.kind != "date" or dates != "drop":
             numbers.append(found.name)
@@ -93,27 +93,27 @@ def sorted_columns(
     refused = {"text"} if dates == "ordinal" else {"text", "date"}
     known = {*categories}
 
-    def is_problem(found: Looks) -> bool:
+    def is_problem(found: Column) -> bool:
         if found.name == "" or (found.name not in known and found.kind in refused):
             return True
         return whole and (found.n_missing == found.n_rows or (missing == "refuse" and found.n_missing > 0))
 
-    problems = [found.name for found in used if is_problem(found)]
+    def is_id(found: Column) -> bool:
+        return found.name not in known and found.kind == "number" and found.looks.look == "id"
+
+    problems = [found for found in used if is_problem(found)]
     shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
     if len(problems) > MOST_PASTED:
-        odd = {*problems}
-        raise ColumnsError(describe(shown, [found for found in used if found.name in odd]), TOO_MANY, Advice())
-    ids = [found.name for found in used if found.name not in known and found.kind == "number" and found.look == "id"]
+        raise ColumnsError(describe(shown, problems), TOO_MANY, Advice())
     if problems:
-        odd = {*problems, *ids}
-        about = [found for found in used if found.name in odd]
+        about = [found for found in used if is_problem(found) or is_id(found)]
         advice = advise(about, known, fill=missing == "refuse")
         n_left = len(used) - len(advice.id) - len(advice.drop)
         advice.mostly_categories = 2 * len({*known, *advice.categorical}) > n_left
         hopeless = NOTHING_LEFT if {*frame.columns} <= {*advice.id, *advice.drop} else ""
         raise ColumnsError(describe(shown, about), hopeless, advice, advice.python(dict(parameters)))
     if with_names:
-        warn_about_ids(frame[ids], whole)
+        warn_about_ids(frame[[found.name for found in used if is_id(found)]], whole)
     return numbers, categories
 
 
