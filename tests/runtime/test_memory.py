@@ -33,8 +33,8 @@ def test_windows_is_asked_for_its_free_memory(monkeypatch):
 
         def GlobalMemoryStatusEx(self, pointer):
             status = pointer._obj
-            assert status.length == ctypes.sizeof(status) == 64  # of MEMORYSTATUSEX
-            status.total, status.free = 16 * 2**30, 5 * 2**30
+            assert status[0] == ctypes.sizeof(status) == 64  # of MEMORYSTATUSEX; no memory is in use
+            status[1:3] = 16 * 2**30, 5 * 2**30
             return self.answers
 
     monkeypatch.setattr(memory.sys, "platform", "win32")

@@ -10,7 +10,7 @@ import numpy as np
 
 from biclique._typing import Array, FloatArray
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
-from biclique.runtime.threads import one_thread, single_threaded_blas
+from biclique.runtime.threads import one_thread
 
 BLOCK_ROWS = 4096
 """Rows of a block at least."""
@@ -47,7 +47,7 @@ def pair_product(gram: TiledGram, V: Array, i: int, j: int) -> tuple[FloatArray,
     rows, columns = rows_of_block(gram.n, i), rows_of_block(gram.n, j)
     own, other = np.zeros((len(rows), V.shape[1])), np.zeros((len(columns), V.shape[1]))
     buffer = np.empty(TILE_ROWS * TILE_COLUMNS, dtype=gram.dtype)
-    with one_thread(), single_threaded_blas():
+    with one_thread():
         for top in rows[::TILE_ROWS]:
             bottom = min(top + TILE_ROWS, rows.stop)
             for left in columns[::TILE_COLUMNS]:

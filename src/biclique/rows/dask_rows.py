@@ -37,7 +37,7 @@ from biclique.rows.dask_client import active_client, import_dask
 from biclique.rows.dask_tiles import DaskSpread
 from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import require_memory
-from biclique.runtime.threads import one_thread, single_threaded_blas
+from biclique.runtime.threads import one_thread
 
 FAN_IN = 8
 """Results that one task of the tree adds."""
@@ -97,7 +97,7 @@ class Work:
         """The function of one chunk, in this thread alone. An error is a value, so that the first one is raised."""
         found = Part()
         try:
-            with one_thread(), single_threaded_blas():
+            with one_thread():
                 block = self._block(chunk, rows, weights)
                 if block.rows.shape[0]:
                     found.checksums[chunk] = checksum_of(block.rows)

@@ -49,26 +49,13 @@ def total_memory() -> int | None:
         return None
 
 
-class _MemoryStatus(ctypes.Structure):
-    """Windows' MEMORYSTATUSEX."""
-
-    _fields_ = (
-        ("length", ctypes.c_uint32),
-        ("load", ctypes.c_uint32),
-        ("total", ctypes.c_uint64),
-        ("free", ctypes.c_uint64),
-        *((name, ctypes.c_uint64) for name in ("total_page", "free_page", "total_virtual", "free_virtual", "extended")),
-    )
-
-
 def _windows_memory() -> tuple[int, int] | tuple[None, None]:
     """Bytes that the machine has, and those that are free; None if Windows does not say."""
-    status = _MemoryStatus()
-    status.length = ctypes.sizeof(status)
-    kernel32: Any = getattr(getattr(ctypes, "windll", None), "kernel32", None)
-    if kernel32 is None or not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+    status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX begins with its size; then come all memory and what is free
+    windows = getattr(ctypes, "windll", None)
+    if windows is None or not windows.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
         return None, None
-    return int(status.total), int(status.free)
+    return status[1], status[2]
 
 
 def _free_on_machine() -> int:

@@ -94,10 +94,11 @@ def single_threaded_blas() -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Work that this thread starts runs in this thread alone and ignores ``n_jobs``, because other threads are busy."""
+    """Work of this thread, BLAS included, runs in it alone and ignores ``n_jobs``, because other threads are busy."""
     before, _here.alone = _here.alone, True
     try:
-        yield
+        with single_threaded_blas():
+            yield
     finally:
         _here.alone = before
 
