@@ -5,7 +5,7 @@ torch and triton are the extra [gpu]; nothing here imports them before an operat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from math import ceil
@@ -25,7 +25,7 @@ from biclique.runtime.threads import Tick
 LIFT = 14
 """The fused kernel carries κ as 2¹⁴ κ: half precision then has full digits down to 2⁻²⁸, and 2¹⁵ is still in range."""
 
-MOST_COLUMNS, MOST_VECTORS = 512, 64
+MOST_COLUMNS, MOST_VECTORS, FEWEST_VECTORS = 512, 64, 16
 """Columns of X, and vectors at a time, that it takes."""
 
 CHUNK = 64
@@ -34,6 +34,9 @@ CHUNK = 64
 TILE_COLUMNS = {"cpu": 1024}
 
 FEWEST_ROWS, MOST_ROWS = 64, {"cpu": 1024}
+
+FREE_SOME = "free some, fit fewer rows, or use the host (device=None)."
+"""The way out if a device has no memory left."""
 
 ON_DEVICE = 8192
 """Rows and columns of a torch tile on an accelerator: a product of that size fills it."""
@@ -80,10 +83,28 @@ def room_for(what: str, n: int, torch: Any, device: Any) -> Iterator[None]:
     try:
         yield
     except torch.cuda.OutOfMemoryError as error:
+        free = format_bytes(free_on_device(torch, device))
         raise MemoryLimitError(
-            f"{device} has no memory left for {what} ({n} rows, {format_bytes(free_on_device(torch, device))} free): "
-            "free some, fit fewer rows, or use the host (device=None)."
+            f"{device} has no memory left for {what} ({n} rows, {free} free): {FREE_SOME}"
         ) from error
+
+
+def in_pieces(n: int, size: int, least: int, work: Callable[[slice], None], device: Any, needed: str) -> None:
+    """``work`` on pieces of n, half as long after every refusal of memory; an error of ours if the least is refused."""
+    torch, top = load_torch(), 0
+    while top < n:
+        place = slice(top, min(top + size, n))
+        try:
+            work(place)
+        except RuntimeError as error:
+            if not _is_memory(torch, error):
+                raise
+            if size <= least:
+                raise MemoryLimitError(f"{device} has no memory left even for {needed}: {FREE_SOME}") from error
+            size = max(size // 2, least)
+            torch.cuda.empty_cache()
+            continue
+        top = place.stop
 
 
 def device_type(device: Any) -> str:
@@ -140,7 +161,7 @@ def pad_columns(d: int) -> int:
 
 def pad_vectors(b: int) -> int:
     """The same for vectors: 16, 32 or 64."""
-    return max(16, 1 << (b - 1).bit_length())
+    return max(FEWEST_VECTORS, 1 << (b - 1).bit_length())
 
 
 def free_on_device(torch: Any, device: Any) -> int:
@@ -186,31 +207,19 @@ class TorchTiles:
         n, m = left[0].shape[0], right[0].shape[0]
         V = V.to(self.dtype)
         out = torch.empty((n, V.shape[1]), dtype=self.sums, device=self.device)
-        rows = self._first_rows(n, min(m, self.columns))
-        top = 0
-        while top < n:
-            try:
-                bottom = min(top + rows, n)
-                total = torch.zeros((bottom - top, V.shape[1]), dtype=self.sums, device=self.device)
-                for start in range(0, m, self.columns):
-                    stop = min(start + self.columns, m)
-                    total += self.tile(left, right, slice(top, bottom), slice(start, stop)) @ V[start:stop]
-                out[top:bottom] = total
-            except (torch.cuda.OutOfMemoryError, RuntimeError) as error:
-                if not _is_memory(torch, error):
-                    raise
-                if rows <= FEWEST_ROWS:
-                    raise MemoryLimitError(
-                        f"{self.device} has no memory left even for a tile of {rows} × {min(m, self.columns)} kernel "
-                        "values: free some, fit fewer rows, or use the host (device=None)."
-                    ) from error
-                rows = max(rows // 2, FEWEST_ROWS)
-                if self.device.type == "cuda":
-                    torch.cuda.empty_cache()
-                continue
-            top = bottom
+
+        def multiply(I: slice) -> None:  # noqa: E741
+            total = torch.zeros((I.stop - I.start, V.shape[1]), dtype=self.sums, device=self.device)
+            for start in range(0, m, self.columns):
+                J = slice(start, min(start + self.columns, m))
+                total += self.tile(left, right, I, J) @ V[J]
+            out[I] = total
             if tick is not None:
-                tick(top / n)
+                tick(I.stop / n)
+
+        columns = min(m, self.columns)
+        needed = f"a tile of {FEWEST_ROWS} × {columns} kernel values"
+        in_pieces(n, self._first_rows(n, columns), FEWEST_ROWS, multiply, self.device, needed)
         return out
 
     def _first_rows(self, n: int, columns: int) -> int:

@@ -16,15 +16,17 @@ from biclique.device import hopper_tiles
 from biclique.device.hopper_tiles import column_sizes, jit, tl, triton
 from biclique.device.torch_tiles import (
     CHUNK,
+    FEWEST_VECTORS,
     LIFT,
     MOST_COLUMNS,
     MOST_VECTORS,
     can_fuse,
+    in_pieces,
     lie_beside,
     pad_columns,
     pad_vectors,
 )
-from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
+from biclique.exceptions import BicliqueWarning, ParameterError, warn_user
 from biclique.kernels.kernel import Kernel
 from biclique.runtime.memory import format_bytes
 from biclique.runtime.namespace import largest_size, on_host
@@ -305,26 +307,18 @@ class FusedTiles:
         torch = self.torch
         width = V.shape[1]
         out = torch.empty((left.n, width), dtype=torch.float64, device=self.device)
-        most, done = MOST_VECTORS, 0
-        while done < width:
-            taken = min(most, width - done)
-            b = pad_vectors(taken)
-            columns = slice(done, done + taken)
-            part = _part(tick, done / width, taken / width)
-            try:
-                if not self._both_halves(left, right, V[:, columns], out[:, columns], clamp, part):
-                    self._columns(left, right, V[:, columns], b, out[:, columns], clamp, part)
-            except torch.cuda.OutOfMemoryError as error:
-                if b <= 16:
-                    raise MemoryLimitError(
-                        f"the GPU has no memory left for a product of {left.n} × {right.n} kernel values with {taken} "
-                        f"vectors (about {format_bytes(12 * b * (left.padded + right.padded))}): free some, or fit "
-                        "fewer rows, or use the host (device=None)."
-                    ) from error
-                most = b // 2
-                torch.cuda.empty_cache()
-                continue
-            done += taken
+
+        def multiply(columns: slice) -> None:
+            first, share = columns.start / width, (columns.stop - columns.start) / width
+            tell = None if tick is None else lambda done: tick(first + share * done)
+            some, found = V[:, columns], out[:, columns]
+            if not self._both_halves(left, right, some, found, clamp, tell):
+                self._columns(left, right, some, found, clamp, tell)
+
+        size = format_bytes(12 * FEWEST_VECTORS * (left.padded + right.padded))
+        needed = f"a product of {left.n} × {right.n} kernel values with {FEWEST_VECTORS} vectors (about {size})"
+        most = min(MOST_VECTORS, pad_vectors(width))
+        in_pieces(width, most, FEWEST_VECTORS, multiply, self.device, needed)
         return out
 
     def _uses_both_halves(self, left: Side, right: Side) -> bool:
@@ -360,8 +354,9 @@ class FusedTiles:
             out[:] = found
         return found is not None
 
-    def _columns(self, left: Side, right: Side, V: Any, b: int, out: Any, clamp: bool, tick: Tick | None) -> None:
+    def _columns(self, left: Side, right: Side, V: Any, out: Any, clamp: bool, tick: Tick | None) -> None:
         torch = self.torch
+        b = pad_vectors(V.shape[1])
         d = left.hi.shape[self.kind != MANHATTAN]
         tile = self.tile or choose_tile(0 if self.kind == MANHATTAN else d, self.precision)
         fold = tile.fold and self.kind == GAUSS and not clamp and right.most <= MOST_FOLDED
@@ -381,14 +376,19 @@ class FusedTiles:
         scale = 1.0 / (left.scale * right.scale)
         if self.kind == POWER:
             scale *= 2.0 ** (LIFT // self.degree)
+        # A half that is not kept apart is the same tensor as the other.
+        sides = (left.hi, left.lo, right.hi, right.lo, extra, right.extra, v_hi, v_lo)
         per_launch = max(EVALUATIONS_A_LAUNCH // right.padded // PAD * PAD, LAUNCH_ROWS)
         for first in range(0, left.padded, per_launch):
             rows = min(per_launch, left.padded - first)
             splits, per_split = split_columns(rows, right.padded, tile)
             partial = torch.empty((splits, rows, b), dtype=torch.float32, device=self.device)
+            numbers = (first, rows, left.padded, right.padded, per_split, scale)
             self._launch(
-                left, right, v_hi, v_lo, partial, extra, first, rows, per_split, scale, d, b, tile, clamp, fold
-            )
+                (rows // tile.rows, splits), (*sides, partial, *numbers), tile,
+                D=d, DK=16 if self.kind == MANHATTAN else min(d, CHUNK), B=b, KIND=self.kind, DEGREE=self.degree,
+                TERMS=3 if left.lo is not left.hi else 1, CLAMP=clamp, FOLD=fold,
+            )  # fmt: skip
             last = min(first + rows, left.n)
             total = partial[0, : last - first, : V.shape[1]].double()
             for split in range(1, splits):
@@ -402,41 +402,30 @@ class FusedTiles:
                     torch.cuda.synchronize(self.device)
                 tick(last / max(left.n, 1))
 
-    def _launch(
-        self, left: Side, right: Side, v_hi: Any, v_lo: Any, partial: Any, extra: Any, first: int, rows: int,
-        per_split: int, scale: float, d: int, b: int, tile: Tile, clamp: bool, fold: bool,
-    ) -> None:  # fmt: skip
-        # A half that is not kept apart is the same tensor as the other. Triton launches on torch's current device.
+    def _launch(self, grid: tuple[int, int], given: tuple[Any, ...], asked: Tile, **options: Any) -> None:
+        """The kernel with the tile that was asked for, or a smaller one on a chip with less shared memory."""
+        # Triton launches on torch's current device.
         on = self.torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
-        asked = tile
         tile = self._smaller.get(asked, asked)
         while True:
             try:
                 with on:
-                    fused_product[(rows // tile.rows, partial.shape[0])](
-                        left.hi, left.lo, right.hi, right.lo, extra, right.extra, v_hi, v_lo, partial,
-                        first, rows, left.padded, right.padded, per_split, scale,
-                        D=d, DK=16 if self.kind == MANHATTAN else min(d, CHUNK), B=b, KIND=self.kind,
-                        DEGREE=self.degree, TERMS=3 if left.lo is not left.hi else 1, P_SPLIT=tile.split_p,
-                        CLAMP=clamp, FOLD=fold, BI=tile.rows, BJ=tile.columns, RUN=tile.run,
+                    fused_product[grid](
+                        *given, **options, P_SPLIT=tile.split_p, BI=tile.rows, BJ=tile.columns, RUN=tile.run,
                         num_warps=tile.warps, num_stages=tile.stages, enable_fp_fusion=True,
                     )  # fmt: skip
                 return
-            except triton.runtime.errors.OutOfResources as error:  # shared memory, on a chip that has less of it
+            except triton.runtime.errors.OutOfResources as error:
                 if tile.stages > 1:
                     tile = replace(tile, stages=tile.stages - 1)
                 elif tile.columns > 16:
                     tile = replace(tile, columns=tile.columns // 2, run=tile.run * 2)
                 else:
                     raise ParameterError(
-                        f"the fused kernel for {d} columns does not fit this GPU's multiprocessors: use engine='torch'."
+                        f"the fused kernel for {options['D']} columns does not fit this GPU's multiprocessors: use "
+                        "engine='torch'."
                     ) from error
                 self._smaller[asked] = tile
-
-
-def _part(tick: Tick | None, at: float, share: float) -> Tick | None:
-    """Progress of a part of the work that begins ``at`` and is ``share`` of the whole."""
-    return None if tick is None else lambda done: tick(at + share * done)
 
 
 def split_columns(rows: int, columns: int, tile: Tile) -> tuple[int, int]:
