@@ -16,6 +16,7 @@ Files = dict[str, bytes]
 KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 """Every compression that an archive may have."""
 
+KINDS_OF_DAMAGE = ("flip", "flip", "cut", "shorten", "repeat", "insert", "number", "number", "swap")
 TELLING = [*(bytes([byte]) for byte in b'\0\xff\x80\n\r",;\t{}[]\\-'), b"\x1b[2J"]
 NUMBERS = b"0 -1 1e308 1e999 nan -inf".split() + [b"9" * 18, b"9" * 400] + b"1_2 0x10 2147483648 1e-320".split()
 WHOLE = re.compile(rb"[0-9]+")
@@ -59,25 +60,45 @@ def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:
 
 
 def damaged(content: bytes, other: bytes, draw: random.Random) -> bytes:
+    """One to four pieces are replaced by what ``_replacement`` makes of them."""
     for _ in range(draw.choice([1, 1, 1, 2, 4])):
-        content = draw.choice(DAMAGE)(content, other, draw)
+        kind = draw.choice(KINDS_OF_DAMAGE)
+        start, stop = _place(content, draw)
+        numbers = list(WHOLE.finditer(content, 0, 5000)) if kind == "number" else []
+        if numbers:
+            start, stop = draw.choice(numbers).span()
+        if kind == "shorten":
+            stop = len(content)
+        content = content[:start] + _replacement(kind, content[start:stop], other, draw) + content[stop:]
     return content
+
+
+def _replacement(kind: str, piece: bytes, other: bytes, draw: random.Random) -> bytes:
+    """A piece with flipped bits, copies of it, a number, or what parsers give a meaning to; nothing for the rest."""
+    if kind == "flip":
+        return bytes(byte ^ (1 << draw.randrange(8)) for byte in piece)
+    if kind == "repeat":
+        return piece * draw.choice([2, 2, 3, 51])
+    if kind == "number":
+        return draw.choice(NUMBERS)
+    if kind == "insert":
+        telling = draw.choice(TELLING) * draw.choice([1, 1, 3, 100])
+        return draw.choice([telling, telling, draw.randbytes(8)]) + piece
+    if kind == "swap":
+        first, last = _place(other, draw)
+        return other[first:last]
+    return b""
 
 
 def _inside_zip(content: bytes, draw: random.Random) -> bytes | None:
     """An archive with one damaged member and right checksums; None for what is no archive."""
     if content[:2] != b"PK":
         return None
-    made = BytesIO()
-    with zipfile.ZipFile(BytesIO(content)) as archive, zipfile.ZipFile(made, "w") as changed:
-        members = archive.infolist()
-        at = draw.randrange(len(members))
-        for i, member in enumerate(members):
-            inside = archive.read(member)
-            if i == at:
-                inside = damaged(inside, archive.read(draw.choice(members)), draw)
-            changed.writestr(member.filename, inside, member.compress_type)
-    return made.getvalue()
+    members = members_of(content)
+    name, other = (draw.choice(sorted(members)) for _ in range(2))
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        kind = archive.infolist()[0].compress_type
+    return zipped({**members, name: damaged(members[name], members[other], draw)}, kind)
 
 
 def _in_json(content: bytes, draw: random.Random) -> bytes | None:
@@ -122,51 +143,3 @@ def _place(content: bytes, draw: random.Random) -> tuple[int, int]:
     if draw.random() < 0.5:
         start = min(start, draw.randrange(200))
     return start, min(start + draw.choice([1, 1, 2, 4, 8, 64, 1000]), len(content))
-
-
-def _flip(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    if not content:
-        return content
-    changed = bytearray(content)
-    for _ in range(draw.choice([1, 1, 3, 30])):
-        changed[min(_place(content, draw)[0], len(content) - 1)] ^= 1 << draw.randrange(8)
-    return bytes(changed)
-
-
-def _cut(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    start, stop = _place(content, draw)
-    return content[:start] + content[stop:]
-
-
-def _shorten(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    return content[: draw.randrange(len(content) + 1)]
-
-
-def _repeat(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    start, stop = _place(content, draw)
-    return content[:stop] + content[start:stop] * draw.choice([1, 1, 2, 50]) + content[stop:]
-
-
-def _insert(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    start, _ = _place(content, draw)
-    what = draw.choice(TELLING) * draw.choice([1, 1, 3, 100]) if draw.random() < 0.7 else draw.randbytes(8)
-    return content[:start] + what + content[start:]
-
-
-def _number(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    """Another number where one stands."""
-    found = list(WHOLE.finditer(content, 0, 5000))
-    if not found:
-        return _insert(content, other, draw)
-    at = draw.choice(found)
-    return content[: at.start()] + draw.choice(NUMBERS) + content[at.end() :]
-
-
-def _swap(content: bytes, other: bytes, draw: random.Random) -> bytes:
-    """A piece of another file of the kind."""
-    start, stop = _place(content, draw)
-    first, last = _place(other, draw)
-    return content[:start] + other[first:last] + content[stop:]
-
-
-DAMAGE = [_flip, _flip, _cut, _shorten, _repeat, _insert, _number, _number, _swap]

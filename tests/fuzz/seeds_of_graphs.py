@@ -215,7 +215,7 @@ def read_record(path: Path) -> None:
     found.versions([CELL])
 
 
-READERS = {
+GRAPHS = {
     "hif": Reader(hif, read_hypergraph, "graph.json"),
     "hgr": Reader(hgr, read_hypergraph, "graph.hgr"),
     "edges": Reader(edges, read_edges, "graph.csv"),

@@ -69,7 +69,7 @@ def _forged(ending: str) -> dict[str, Reader]:
     return readers
 
 
-READERS: dict[str, Reader] = {
+MODELS: dict[str, Reader] = {
     "model": Reader(lambda: [{"m.skops": content} for content in saved()], use, "m.skops"),
     **_forged("schema.json"),
     **_forged(".npy"),

@@ -131,7 +131,7 @@ def excel() -> list[Files]:
     return [{"": file.getvalue()}]
 
 
-READERS = {
+TABLES = {
     "csv": Reader(texts, both, "table.csv"),
     "csv.gz": Reader(packed_texts, whole, "table.csv.gz"),
     "npy": Reader(npy, both, "table.npy"),
@@ -140,4 +140,4 @@ READERS = {
     "xlsx": Reader(excel, whole, "table.xlsx"),
 }
 if find_spec("zarr") is not None:
-    READERS["zarr"] = Reader(zarr, both, "table.zarr", folder=True)
+    TABLES["zarr"] = Reader(zarr, both, "table.zarr", folder=True)

@@ -8,6 +8,5 @@ FITS = int(os.environ.get("BICLIQUE_FUZZ", "25"))
 
 
 def test_random_fits():
-    report = run(FITS, seed=0)
-    assert report.count == FITS
-    assert not report.failures, "\n".join(report.failures[:5])
+    failures = run(FITS, seed=0)
+    assert not failures, "\n".join(failures[:5])

@@ -269,9 +269,11 @@ def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
 
 
 def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
-    """Arrays of an .npz file; pickled and oversized ones are refused."""
+    """Arrays of an .npz file, floats in double precision; pickled and oversized ones are refused."""
     with damage(path, "not the expected file"), zipfile.ZipFile(path) as archive:
-        return [read_npy(archive, f"{name}.npy") for name in names]
+        found = [read_npy(archive, f"{name}.npy") for name in names]
+    with np.errstate(invalid="ignore"):  # NumPy warns of NaN with some bits, which a damaged file may have
+        return [array.astype(np.float64) if array.dtype.kind == "f" else array for array in found]
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:
