@@ -11,6 +11,8 @@ from hashlib import blake2b
 from itertools import permutations, product
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.cluster import KMeans
 
 
@@ -318,20 +320,8 @@ def hypergraph_components(X, Z, r):
     Components are numbered by their first row.
     """
     members = neighborhood_members(X, Z, r)
-    component = [-1] * len(X)
-    count = 0
-    for start in range(len(X)):
-        if component[start] >= 0:
-            continue
-        component[start], queue = count, [start]
-        while queue:
-            i = queue.pop(0)
-            for j in range(len(X)):
-                if component[j] < 0 and members[i] & members[j]:
-                    component[j] = count
-                    queue.append(j)
-        count += 1
-    return count, np.array(component)
+    touch = [[bool(own & other) for other in members] for own in members]
+    return connected_components(np.array(touch), directed=False)
 
 
 def doubled_neighbors(X, Z, k, n_neighbors=7):
@@ -468,28 +458,15 @@ def mode_prominence(height, edges):
 
     For every vertex, the highest pass to any higher vertex, by trying all levels; ``edges`` are (i, j, height).
     """
-    found = 0.0
-    for i in range(len(height)):
-        higher = [j for j in range(len(height)) if height[j] > height[i]]
-        if not higher:
-            continue
-        passes = [level for level in {low for *_, low in edges} if reaches(i, higher, level, edges)]
-        if passes:
-            found = max(found, height[i] - max(passes))
-    return found
-
-
-def reaches(start, ends, level, edges):
-    """Whether edges of at least a level lead from a vertex to one of others."""
-    seen, now = {start}, [start]
-    while now:
-        i = now.pop()
-        for a, b, low in edges:
-            for one, other in ((a, b), (b, a)):
-                if one == i and low >= level and other not in seen:
-                    seen.add(other)
-                    now.append(other)
-    return bool(seen & set(ends))
+    n, found = len(height), 0.0
+    highest = np.full(n, -np.inf)
+    for level in {low for *_, low in edges}:
+        first, second = np.array([(i, j) for i, j, low in edges if low >= level]).T
+        _, part = connected_components(coo_array((np.ones(len(first)), (first, second)), shape=(n, n)), directed=False)
+        for i in range(n):
+            if any(part[j] == part[i] and height[j] > height[i] for j in range(n)):
+                highest[i] = max(highest[i], level)
+    return max([found, *(h - low for h, low in zip(height, highest, strict=True) if np.isfinite(low))])
 
 
 def prepared_table(columns, missing, scale):
@@ -600,11 +577,8 @@ def gower_distance(x, y, ranges, categorical):
 
 def gower_ranges(X):
     """The largest minus the least value of every column, gaps left out; 0 for a column of gaps."""
-    spans = []
-    for column in np.asarray(X, dtype=float).T:
-        values = [value for value in column if not np.isnan(value)]
-        spans.append(max(values) - min(values) if values else 0.0)
-    return spans
+    columns = [column[~np.isnan(column)] for column in np.asarray(X, dtype=float).T]
+    return [float(np.ptp(column)) if len(column) else 0.0 for column in columns]
 
 
 def gower_kernel(X, Y, gamma, categorical):
