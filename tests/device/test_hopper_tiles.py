@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -193,54 +194,31 @@ def both_halves(monkeypatch):
     monkeypatch.setattr(hopper_tiles.BothHalvesTiles, "_launch", by_definition)
 
 
-def both_halves_by(tiles, monkeypatch):
-    """The same, with all of the product done by something else."""
-    monkeypatch.setattr(hopper_tiles, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(hopper_tiles, "can_use_both_halves", lambda *_: True)
-    monkeypatch.setattr(hopper_tiles, "BothHalvesTiles", lambda *_: tiles())
-
-
-class Broken:
-    """A device whose compiler refuses the kernel."""
-
-    calls = 0
-
-    def product(self, *_args, **_options):
-        Broken.calls += 1
-        raise hopper_tiles.NotTakenError("no such instruction")
-
-
 @fused
-def test_a_kernel_that_is_not_taken_is_not_tried_again(monkeypatch):
-    both_halves_by(Broken, monkeypatch)
-    X, V = rows(130, 3), vectors(130, 5)
-    kernel = make_kernel("rbf", gamma=0.2)
-    gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
-    with pytest.warns(BicliqueWarning, match="no such instruction"):
-        np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, atol=1e-4)
-    np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, atol=1e-4)
-    assert Broken.calls == 1
-
-
-@fused
-@pytest.mark.parametrize("answer", [None, "full"])
-def test_one_half_at_a_time_where_both_do_not_do(answer, monkeypatch):
-    """Units too coarse for V, or no memory: this product is computed anew, the next is tried again."""
+@pytest.mark.parametrize(("answer", "n_tries"), [("coarse", 2), ("full", 2), ("no such instruction", 1)])
+def test_one_half_at_a_time_where_both_do_not_do(answer, n_tries, monkeypatch):
+    """Units too coarse for V, or no memory: the next product is tried again. A kernel that is not taken is not."""
     tried = []
 
-    class Coarse:
+    class Halves:
         def product(self, *_args, **_options):
             tried.append(answer)
             if answer == "full":
                 raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            if answer != "coarse":
+                raise hopper_tiles.NotTakenError(answer)
 
-    both_halves_by(Coarse, monkeypatch)
+    monkeypatch.setattr(hopper_tiles, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(hopper_tiles, "can_use_both_halves", lambda *_: True)
+    monkeypatch.setattr(hopper_tiles, "BothHalvesTiles", lambda *_: Halves())
     X, V = rows(130, 3), vectors(130, 5)
     kernel = make_kernel("rbf", gamma=0.2)
     gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
-    for _ in range(2):
+    warned = pytest.warns(BicliqueWarning, match=answer) if n_tries == 1 else nullcontext()
+    with warned:
         np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, atol=1e-4)
-    assert len(tried) == 2
+    np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, atol=1e-4)
+    assert len(tried) == n_tries
 
 
 @fused

@@ -94,22 +94,15 @@ def check(kernel, X, V, Y, engine, precision="float32", tolerance=DEFAULT):
     np.testing.assert_allclose(cross.diagonal(), kernel.diagonal(Y), rtol=1e-5, atol=1e-6)
 
 
-# Products: torch takes every size, the interpreter, which is slow, one row of the table each.
-
-
+@pytest.mark.parametrize(
+    ("engine", "precision"),
+    [(("torch", DEVICE), "float32"), *(pytest.param(("triton", DEVICE), p, marks=fused) for p in ("float32", "fast"))],
+)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("n", "d", "b"), [(1, 3, 1), (129, 16, 17), (300, 200, 5)])
-def test_torch_tiles_are_the_dense_form(name, n, d, b):
-    check(named(name, d), rows(n, d), vectors(n, b), rows(37, d, 1), ("torch", DEVICE))
-
-
-@fused
-@pytest.mark.parametrize("precision", ["float32", "fast"])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("n", "d", "b"), [(1, 3, 1), (129, 16, 17), (300, 17, 5)])
-def test_the_fused_kernel_is_the_dense_form(name, n, d, b, precision):
+def test_tiles_are_the_dense_form(name, n, d, b, engine, precision):
     tolerance = DEFAULT if precision == "float32" else FAST if n > 1 else 2e-3  # nothing averages out over one row
-    check(named(name, d), rows(n, d), vectors(n, b), rows(5, d, 1), ("triton", DEVICE), precision, tolerance)
+    check(named(name, d), rows(n, d), vectors(n, b), rows(5, d, 1), engine, precision, tolerance)
 
 
 @fused
@@ -296,23 +289,21 @@ def test_rows_are_centred_a_piece_at_a_time(monkeypatch):
     assert np.array_equal(again.rows, HeldRows(named("rbf", 3), X, np.float32).rows)
 
 
-def test_programs_that_allow_tf32_do_not_lose_digits_and_keep_their_setting():
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
-    try:
-        check(named("rbf", 16), rows(300, 16), vectors(300, 4), rows(5, 16, 1), ("torch", DEVICE))
-        assert torch.get_float32_matmul_precision() == "medium"
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch before 2.9")
-def test_programs_that_set_one_backend_are_heard_too():
+@pytest.mark.parametrize("allowed_by", ["program", "backend"])
+def test_programs_that_allow_tf32_do_not_lose_digits_and_keep_their_setting(allowed_by):
     matmul, before = torch.backends.cuda.matmul, torch.get_float32_matmul_precision()
-    matmul.fp32_precision = "tf32"
+    if allowed_by == "backend" and not hasattr(matmul, "fp32_precision"):
+        pytest.skip("torch before 2.9")
     try:
+        if allowed_by == "program":
+            torch.set_float32_matmul_precision("medium")
+        else:
+            matmul.fp32_precision = "tf32"
         check(named("rbf", 16), rows(300, 16), vectors(300, 4), rows(5, 16, 1), ("torch", DEVICE))
-        assert matmul.fp32_precision == "tf32"
+        if allowed_by == "program":
+            assert torch.get_float32_matmul_precision() == "medium"
+        else:
+            assert matmul.fp32_precision == "tf32"
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -333,22 +324,25 @@ def test_float64_is_not_there_on_every_device(monkeypatch):
 
 
 RBF = named("rbf", 3)
+FUSED = {"device": DEVICE, "engine": "triton"}
 
 
 @pytest.mark.parametrize(
-    ("kernel", "options", "message"),
+    ("kernel", "n_columns", "options", "message"),
     [
-        (make_kernel("sigmoid", gamma=1.0), {}, "device=None"),
-        (make_kernel("chi2", gamma=1.0), {}, "device=None"),
-        (RBF, {"precision": "best"}, "precision must be one of float32, fast"),
-        (RBF, {"engine": "cuda"}, "engine must be one of"),
-        (RBF, {"device": "tpu9"}, "device='tpu9' cannot be used here"),
-        (RBF, {"device": "meta"}, "device='meta' cannot be used here"),
+        (make_kernel("sigmoid", gamma=1.0), 3, {}, "device=None"),
+        (make_kernel("chi2", gamma=1.0), 3, {}, "device=None"),
+        (RBF, 3, {"precision": "best"}, "precision must be one of float32, fast"),
+        (RBF, 3, {"engine": "cuda"}, "engine must be one of"),
+        (RBF, 3, {"device": "tpu9"}, "device='tpu9' cannot be used here"),
+        (RBF, 3, {"device": "meta"}, "device='meta' cannot be used here"),
+        pytest.param(RBF, 513, FUSED, "at most 512 columns", marks=fused),
+        pytest.param(named("polynomial", 3, degree=2.5), 3, FUSED, "whole degree", marks=fused),
     ],
 )
-def test_errors_name_the_way_out(kernel, options, message):
+def test_errors_name_the_way_out(kernel, n_columns, options, message):
     with pytest.raises(ParameterError, match=message):
-        TorchGram(kernel, np.abs(rows()), **{"device": "cpu", **options})
+        TorchGram(kernel, np.abs(rows(5, n_columns)), **{"device": "cpu", **options})
 
 
 def test_rows_vectors_and_packages_that_are_not_there(monkeypatch):
@@ -359,14 +353,6 @@ def test_rows_vectors_and_packages_that_are_not_there(monkeypatch):
     monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match=r"\.\[gpu\]"):
         TorchGram(RBF, rows(), device="cpu")
-
-
-@fused
-def test_errors_of_the_fused_kernel():
-    with pytest.raises(ParameterError, match="at most 512 columns"):
-        TorchGram(named("rbf", 3), rows(5, 513), device=DEVICE, engine="triton")
-    with pytest.raises(ParameterError, match="whole degree"):
-        TorchGram(named("polynomial", 3, degree=2.5), np.abs(rows()), device=DEVICE, engine="triton")
 
 
 def test_the_engine_follows_the_device_and_the_kernel(monkeypatch):
