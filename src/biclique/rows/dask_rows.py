@@ -10,9 +10,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
 from itertools import count
+from operator import iadd, or_
 from typing import Any
 from uuid import uuid4
 
@@ -54,23 +55,14 @@ NOTHING = np.empty((0, 0), dtype=object)
 # What a task does with its chunk
 
 
-@dataclass
+@dataclass(frozen=True)
 class Part:
     """The result of one chunk or of several: their sum, the first error, and their checksums."""
 
-    value: Any = None
+    value: Any
     """None if the chunk has no rows."""
-    error: Exception | None = None
-    checksums: dict[int, int] = field(default_factory=dict)
-
-    def __iadd__(self, later: Part) -> Part:
-        self.checksums |= later.checksums
-        self.error = self.error or later.error
-        if self.value is None:
-            self.value = later.value
-        elif later.value is not None:
-            self.value += later.value
-        return self
+    error: Exception | None
+    checksums: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -95,19 +87,19 @@ class Work:
 
     def part(self, chunk: int, rows: Any, weights: Any = None) -> Part:
         """The function of one chunk, in this thread alone. An error is a value, so that the first one is raised."""
-        found = Part()
         try:
             with one_thread():
                 block = self._block(chunk, rows, weights)
-                if block.rows.shape[0]:
-                    found.checksums[chunk] = checksum_of(block.rows)
-                    self._check(chunk, block, found.checksums[chunk])
-                    found.value = self.function(block)
+                if not block.rows.shape[0]:
+                    return Part(None, None, {})
+                checksum = checksum_of(block.rows)
+                self._check(chunk, block, checksum)
+                return Part(self.function(block), None, {chunk: checksum})
         except Exception as error:
-            found.error = self._located(error, chunk)
-        if self.tick is not None:
-            self.tick()
-        return found
+            return Part(None, self._located(error, chunk), {})
+        finally:
+            if self.tick is not None:
+                self.tick()
 
     def _block(self, chunk: int, rows: Any, weights: Any) -> Block:
         """A chunk as a float array or a CSR matrix, with its multiplicities."""
@@ -162,10 +154,10 @@ def sum_chunk(*given: Any, work: Work, block_id: tuple[int, ...]) -> Part:
 
 def add_parts(parts: Sequence[Sequence[Part]], **_: Any) -> Part:
     """The task of the tree: sums in their order. Dask may use a part once more, so the first one is copied."""
-    total = deepcopy(parts[0][0])
-    for (part,) in parts[1:]:
-        total += part
-    return total
+    found = [part for (part,) in parts]
+    first, *later = [part.value for part in found if part.value is not None] or [None]
+    error = next((part.error for part in found if part.error is not None), None)
+    return Part(reduce(iadd, later, deepcopy(first)), error, reduce(or_, (part.checksums for part in found)))
 
 
 def map_chunk(rows: Any, *, work: Work, none: Array, block_id: tuple[int, ...]) -> Array:
@@ -278,8 +270,7 @@ class DaskRows(RowSource):
         return rows, weights
 
     def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
-        found: list[Found] | None = self._reduce(lambda block: [function(block)], what, progress)
-        return found or []
+        return self._reduce(lambda block: [function(block)], what, progress) or []
 
     def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
         found: Sum | None = self._reduce(function, what, progress)
@@ -338,15 +329,9 @@ class DaskRows(RowSource):
     def later(
         self, function: Callable[[Rows], Array], columns: int | None, dtype: DTypeLike, *, checked: bool = False
     ) -> Array:
-        lengths, check = self.lengths if self.known else None, None if checked else no_check
-        work = Work(
-            lambda block: function(block.rows),
-            "computation of a lazy result",
-            self.names,
-            check,
-            lengths,
-            self._checksums,
-        )
+        step, check = "computation of a lazy result", None if checked else no_check
+        lengths = self.lengths if self.known else None
+        work = Work(lambda block: function(block.rows), step, self.names, check, lengths, self._checksums)
         found = self._of_rows(work, columns or 1, dtype)
         return found if columns else found[:, 0]  # type: ignore[no-any-return]
 
@@ -397,21 +382,13 @@ class DaskRows(RowSource):
             if kind == "CommClosedError":
                 raise DataError(f"in the {step}: the cluster does not answer any more ({error}).") from error
             for i in range(self.array.numblocks[0]):
-                cause = self._why_unreadable(i)
-                if cause is not None:
-                    raise DataError(
-                        f"chunk {i} of X, in the {step}: it cannot be read ({type(cause).__name__}: {cause})."
-                    ) from error
+                read = self.array.blocks[i].map_blocks(lambda _: NOTHING, dtype=object, meta=NOTHING)
+                try:
+                    read.compute()
+                except Exception as cause:
+                    text = f"it cannot be read ({type(cause).__name__}: {cause})"
+                    raise DataError(f"chunk {i} of X, in the {step}: {text}.") from error
             raise
-
-    def _why_unreadable(self, chunk: int) -> Exception | None:
-        """The error of reading a chunk by itself."""
-        read = self.array.blocks[chunk].map_blocks(lambda _: NOTHING, dtype=object, meta=NOTHING)
-        try:
-            read.compute()
-        except Exception as error:
-            return error
-        return None
 
 
 def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
