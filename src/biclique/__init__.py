@@ -5,43 +5,6 @@
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # typing itself would take longer than everything else here
-if TYPE_CHECKING:
-    from biclique import datasets as datasets
-    from biclique import exceptions as exceptions
-    from biclique import hypergraph as hypergraph
-    from biclique import kernels as kernels
-    from biclique import multiway as multiway
-    from biclique import report as report
-    from biclique import scores as scores
-    from biclique import selection as selection
-    from biclique import tables as tables
-    from biclique.cluster.clustering import BicliqueSpectralClustering
-    from biclique.cluster.consensus import ConsensusClustering, consensus_labels
-    from biclique.cluster.embedding import BicliqueSpectralEmbedding
-    from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
-    from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
-    from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
-    from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
-    from biclique.hypergraph.hypergraph import Hypergraph
-    from biclique.models.saving import load, save
-
-__all__ = [
-    "BicliqueKernelKMeans",
-    "BicliqueSpectralClustering",
-    "BicliqueSpectralEmbedding",
-    "ConsensusClustering",
-    "Hypergraph",
-    "HypergraphSpectralClustering",
-    "InhomogeneousSubspaceClustering",
-    "__version__",
-    "consensus_labels",
-    "load",
-    "read_hypergraph",
-    "save",
-    "write_hypergraph",
-]
-
 __version__ = "0.2.0"
 
 _MODULES = (
@@ -73,8 +36,32 @@ _HOMES = {
 }
 """The file of every public name."""
 
+__all__ = ["__version__", *_HOMES]
 
-if not TYPE_CHECKING:  # type checkers would accept every name
+TYPE_CHECKING = False  # typing itself would take longer than everything else here
+if TYPE_CHECKING:
+    from biclique import datasets as datasets
+    from biclique import exceptions as exceptions
+    from biclique import hypergraph as hypergraph
+    from biclique import kernels as kernels
+    from biclique import multiway as multiway
+    from biclique import report as report
+    from biclique import scores as scores
+    from biclique import selection as selection
+    from biclique import tables as tables
+    from biclique.cluster.clustering import BicliqueSpectralClustering as BicliqueSpectralClustering
+    from biclique.cluster.consensus import ConsensusClustering as ConsensusClustering
+    from biclique.cluster.consensus import consensus_labels as consensus_labels
+    from biclique.cluster.embedding import BicliqueSpectralEmbedding as BicliqueSpectralEmbedding
+    from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering as HypergraphSpectralClustering
+    from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans as BicliqueKernelKMeans
+    from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering as InhomogeneousSubspaceClustering
+    from biclique.hypergraph.files.by_ending import read_hypergraph as read_hypergraph
+    from biclique.hypergraph.files.by_ending import write_hypergraph as write_hypergraph
+    from biclique.hypergraph.hypergraph import Hypergraph as Hypergraph
+    from biclique.models.saving import load as load
+    from biclique.models.saving import save as save
+else:  # type checkers would accept every name
 
     def __getattr__(name: str) -> object:
         if name in _MODULES:

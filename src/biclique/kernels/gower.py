@@ -54,10 +54,9 @@ class Columns:
     def of(cls, X: FloatArray, categorical: np.ndarray | None = None) -> Columns:
         """Of all rows of X; every column is numeric unless a mask says otherwise."""
         mask = np.zeros(X.shape[1], dtype=bool) if categorical is None else np.array(categorical, dtype=bool)
-        inf = np.full(X.shape[1], np.inf)
         low = np.fmin.reduce(X, axis=0, initial=np.inf).astype(np.float64)
         high = np.fmax.reduce(X, axis=0, initial=-np.inf).astype(np.float64)
-        empty = low == inf
+        empty = low == np.inf
         return cls(mask, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
 
     def joined(self, other: Columns) -> Columns:
@@ -198,7 +197,7 @@ class Gower(ExponentialKernel):
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         """q(x_i, y_j) for every row of X and of Y, shape (n_x, n_y), in float64."""
         columns = self._columns()
-        equal, span = columns.by_equality, columns.span
+        equal, span = columns.by_equality, np.where(columns.by_equality, 1.0, columns.span)
         X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
         total, shared = np.zeros((2, X.shape[0], Y.shape[0]))
         if not (np.isnan(X).any() or np.isnan(Y).any()):
@@ -210,7 +209,7 @@ class Gower(ExponentialKernel):
                 total += np.rint(differ, out=differ)
             total /= X.shape[1]
             return total
-        for j, unit in enumerate(np.where(equal, 1.0, span)):
+        for j, unit in enumerate(span):
             s = np.abs(np.subtract.outer(X[:, j], Y[:, j])) / unit  # NaN if one of the two is missing
             known = ~np.isnan(s)
             shared += known
