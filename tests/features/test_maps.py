@@ -40,7 +40,7 @@ MAPS = {
     "fourier": lambda X: FourierMap(RBF(0.4), X, 120, np.random.RandomState(0), np.float32),
     "fourier laplacian": lambda X: FourierMap(Laplacian(0.4), X, 121, np.random.RandomState(0), np.float64),
     "exact": lambda X: ExactMap(Polynomial(0.3, 1.0, 3), X.shape[1], np.float64),
-    "sketch": lambda X: SketchMap(Polynomial(0.3, 1.0, 3), X.shape[1], 64, np.random.RandomState(0)),
+    "sketch": lambda X: SketchMap(Polynomial(0.3, 1.0, 3), X, 64, np.random.RandomState(0)),
 }
 
 
@@ -182,7 +182,7 @@ def test_exact_cosine_does_not_care_about_units(scale):
 def test_a_sketch_is_unbiased():
     X, kernel = rows(20, d=8), Polynomial(0.2, 1.0, 3)
     K = kernel.block(X, X)
-    errors = [(f := SketchMap(kernel, 8, 64, np.random.RandomState(seed)).features(X)) @ f.T - K for seed in range(300)]
+    errors = [(f := SketchMap(kernel, X, 64, np.random.RandomState(seed)).features(X)) @ f.T - K for seed in range(300)]
     spread = np.std(errors, axis=0)
     assert spread.max() > 0.01  # it is a sketch
     assert (np.abs(np.mean(errors, axis=0)) < 5 * spread / np.sqrt(300) + 1e-12).all()

@@ -203,28 +203,19 @@ class SketchMap(FeatureMap):
 
     by_name = False
 
-    @classmethod
-    def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> SketchMap:
-        return cls(kernel, pool.shape[1], size, **how)
-
     def __init__(
-        self, kernel: Kernel, n_columns: int, size: int, random: np.random.RandomState, dtype: Any = np.float64
+        self, kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any = np.float64
     ) -> None:
         form = kernel.form
-        if form is None or not has_sketch(kernel):
+        if form is None or form.function != "power":
             raise ParameterError(f"the {kernel.name} kernel has no sketch.")
         self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
         self._sketch = PolynomialCountSketch(
             gamma=form.gamma, degree=int(form.degree), coef0=form.coef0, n_components=size, random_state=random
-        ).fit(np.zeros((1, n_columns)))
+        ).fit(np.zeros((1, pool.shape[1])))
 
     def columns(self, X: Rows) -> FloatArray:
         return np.asarray(self._sketch.transform(np.asarray(_dense(X), dtype=np.float64)), dtype=self.dtype)
-
-
-def has_sketch(kernel: Kernel) -> bool:
-    """Whether ``SketchMap`` knows the kernel."""
-    return kernel.form is not None and kernel.form.function == "power"
 
 
 def _dense(X: Rows) -> FloatArray:
@@ -236,19 +227,19 @@ def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
     if gram in FEATURE_MAPS:
         return gram
     form, columns = kernel.form, exact_columns(kernel, n_columns)
-    if form is not None and has_sketch(kernel) and form.coef0 < 0:
+    function = "" if form is None else form.function
+    if function in ("gauss", "manhattan"):
+        return "fourier"
+    if form is not None and function == "power" and form.coef0 < 0:
         raise ParameterError(f"gram='features' needs coef0 of at least 0, got {form.coef0:g}: use gram='nystroem'.")
     if columns is None:
-        if form is not None and form.function in ("gauss", "manhattan"):
-            return "fourier"
         raise ParameterError(
             f"gram='features' knows rbf, laplacian, linear, cosine and polynomial of whole degree, not "
             f"{kernel.name!r}: use gram='nystroem', which takes every kernel."
         )
-    if has_sketch(kernel):
-        return (
-            "exact" if columns <= (MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)) else "sketch"
-        )
+    if function == "power":
+        most = MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)
+        return "exact" if columns <= most else "sketch"
     if columns > MOST_EXACT_COLUMNS:
         raise ParameterError(
             f"gram='features' for affinity={kernel.name!r} takes the {columns} columns of X as they are, at most "
