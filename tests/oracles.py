@@ -424,14 +424,7 @@ def modes(means, deviation, shares, cells=4001):
 
 def consensus_similarity(L):
     """K_ij = the number of partitions that put rows i and j together: the co-association matrix."""
-    n, n_partitions = L.shape
-    K = np.zeros((n, n))
-    for p in range(n_partitions):
-        for i in range(n):
-            for j in range(n):
-                if L[i, p] >= 0 and L[i, p] == L[j, p]:
-                    K[i, j] += 1
-    return K
+    return sum(((labels[:, None] == labels) & (labels >= 0)).astype(float) for labels in L.T)
 
 
 def largest_as_stable(rows, needed, equal):
@@ -442,15 +435,8 @@ def largest_as_stable(rows, needed, equal):
     able = [row for row in rows if row[3] >= needed]
     if not able:
         return None
-    best = able[0]
-    for row in able:
-        if row[1] >= best[1]:
-            best = row
-    chosen = None
-    for k, stability, _, _ in able:
-        if best[1] - stability <= max(best[2], equal) + 1e-9:
-            chosen = k
-    return chosen
+    _, best, error, _ = max(able, key=lambda row: (row[1], row[0]))
+    return max(k for k, stability, _, _ in able if best - stability <= max(error, equal) + 1e-9)
 
 
 def mode_prominence(height, edges):

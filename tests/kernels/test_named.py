@@ -171,9 +171,8 @@ def test_the_error_of_huge_values_names_a_cure():
             BicliqueSpectralClustering(2, affinity="polynomial", **options).fit(X)
 
 
-def test_parameters_that_no_float_holds():
-    for name in ("gamma", "degree", "coef0"):
-        with pytest.raises(ParameterError, match=f"{name} must be a finite number"):
-            make_kernel("polynomial", **{"gamma": 1.0, name: 10**400})
-        with pytest.raises(ParameterError, match=f"{name} must be a finite number"):
-            make_kernel("polynomial", **{"gamma": 1.0, name: np.inf})
+@pytest.mark.parametrize("value", [10**400, np.inf])
+@pytest.mark.parametrize("name", ["gamma", "degree", "coef0"])
+def test_parameters_that_no_float_holds(name, value):
+    with pytest.raises(ParameterError, match=f"{name} must be a finite number"):
+        make_kernel("polynomial", **{"gamma": 1.0, name: value})

@@ -238,17 +238,6 @@ def test_fewer_clusters_than_asked_for(blobs):
     assert sorted(np.unique(found.labels_.compute())) == [0, 1, 2]
 
 
-# Bits
-
-
-def test_bits_do_not_depend_on_the_scheduler(blobs):
-    found = []
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=4):
-            found.append(model().fit(delayed(blobs[0])).embedding_.compute())
-    np.testing.assert_array_equal(*found)
-
-
 # Small graphs
 
 
