@@ -1,21 +1,18 @@
 """Many damaged files through one reader: each must give an answer, or an error of ours, and soon."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from biclique.exceptions import BicliqueError
-from tests.fuzz.mutate import Files, mutate
+from tests.fuzz.mutate import mutate
 
 SLOWEST = 10.0
 """Seconds that one file may take."""
@@ -25,8 +22,9 @@ SLOWEST = 10.0
 class Reader:
     """What is tried: whole files of a kind, and the function that reads one."""
 
-    seeds: Callable[[], list[Files]]
-    read: Callable[[Path], Any]
+    seeds: Callable[[], list[dict[str, bytes]]]
+    """Whole files, each as its content by its name in the folder."""
+    read: Callable[[Path], object]
     name: str
     """The file that is read, or the folder where files are several."""
     folder: bool = False
@@ -37,10 +35,10 @@ class Hang(BaseException):
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def limited(seconds):
     """Raise Hang in what takes longer."""
 
-    def stop(*_: object) -> None:
+    def stop(*_):
         raise Hang
 
     before = signal.signal(signal.SIGALRM, stop)
@@ -52,7 +50,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def judge(call: Callable[[], Any], ignored: type[Warning] | None = None) -> str:
+def judge(call, ignored=None):
     """What is wrong: a text that the call returns, a warning, an error not of ours; nothing if all is well."""
     try:
         with limited(SLOWEST), warnings.catch_warnings():
@@ -69,7 +67,7 @@ def judge(call: Callable[[], Any], ignored: type[Warning] | None = None) -> str:
         return "".join(traceback.format_exception(error))[-1500:]
 
 
-def put(files: Files, reader: Reader, folder: Path) -> Path:
+def put(files, reader, folder):
     """Write a file, or a folder of them, and say where it is."""
     path = folder / reader.name
     if reader.folder:
@@ -81,7 +79,7 @@ def put(files: Files, reader: Reader, folder: Path) -> Path:
     return path
 
 
-def run(reader: Reader, n_files: int, seed: int, folder: Path) -> list[str]:
+def run(reader, n_files, seed, folder):
     """The failures of so many damaged files. File i of a seed is the same, however many there are."""
     failures = []
     seeds = reader.seeds()

@@ -3,12 +3,8 @@
 Each must end soon, with labels that keep what is promised of them or with an error of ours.
 """
 
-from __future__ import annotations
-
 import traceback
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +18,7 @@ from tests.fuzz.campaign import judge
 SIGNED = ("linear", "poly", "sigmoid", "cosine", "additive_chi2")
 
 
-KINDS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
+KINDS = {
     "normal": lambda draw, X: X,
     "blobs": lambda draw, X: X + 8 * draw.integers(0, 3, size=(len(X), 1)),
     "lattice": lambda draw, X: draw.integers(0, 3, size=X.shape).astype(float),
@@ -35,7 +31,7 @@ KINDS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
 }
 
 
-def draw_rows(draw: np.random.Generator) -> Any:
+def draw_rows(draw):
     """Rows of many kinds: plain, repeated, constant, tied, heavy-tailed, huge, tiny, few, wide, sparse."""
     n, d = int(draw.choice([2, 3, 5, 20, 60, 150, 300])), int(draw.choice([1, 2, 3, 8, 40]))
     X = KINDS[draw.choice(list(KINDS))](draw, draw.normal(size=(n, d)))
@@ -49,12 +45,12 @@ def draw_rows(draw: np.random.Generator) -> Any:
     return sparse.csr_array(X) if draw.random() < 0.15 else X
 
 
-def draw_model(draw: np.random.Generator) -> Any:
+def draw_model(draw):
     """An estimator with random settings, most of which are allowed."""
     kernels = ["rbf", "laplacian", "chi2", *SIGNED]
     affinity = str(draw.choice([*["neighborhoods"] * 6, *kernels, "nearest_neighbors", "precomputed"]))
     k = int(draw.choice([1, 2, 3, 5, 12]))
-    options: dict[str, Any] = {
+    options = {
         "affinity": affinity,
         "order": draw.choice(np.array(["auto", 2, 2.5, 4, 6, np.inf], dtype=object)),
         "gamma": draw.choice(np.array(["auto", "auto", "median", "scale", 1e-9, 0.5, 1e6], dtype=object)),
@@ -80,7 +76,7 @@ def draw_model(draw: np.random.Generator) -> Any:
     return BicliqueSpectralClustering(k, **options)
 
 
-def check(model: Any, X: Any, weights: Any) -> str:
+def check(model, X, weights):
     """Fit twice, and say which promise is broken; nothing if all are kept."""
     try:
         model.fit(X, sample_weight=weights)
@@ -106,7 +102,7 @@ def check(model: Any, X: Any, weights: Any) -> str:
     return ""
 
 
-def draw_fit(draw: np.random.Generator) -> tuple[Any, Any, Any]:
+def draw_fit(draw):
     """A model, rows that most often suit it, and weights or None."""
     X, model = draw_rows(draw), draw_model(draw)
     if model.affinity in ("chi2", "additive_chi2") and draw.random() < 0.9:
@@ -119,7 +115,7 @@ def draw_fit(draw: np.random.Generator) -> tuple[Any, Any, Any]:
     return model, X, draw.integers(0, 4, X.shape[0]).astype(float) if draw.random() < 0.2 else None
 
 
-def run(n_fits: int, seed: int) -> list[str]:
+def run(n_fits, seed):
     """The failures of so many fits; fit i of a seed is the same, however many there are."""
     failures = []
     for number in range(n_fits):

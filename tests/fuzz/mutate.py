@@ -1,18 +1,12 @@
 """Damage to files: what a broken disk, a bad download, another program or an attacker may have done to them."""
 
-from __future__ import annotations
-
 import json
-import random
 import re
 import zipfile
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 
-Files = dict[str, bytes]
-"""A file, or all files of a folder, by their names in it."""
 KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 """Every compression that an archive may have."""
 
@@ -22,17 +16,17 @@ NUMBERS = b"0 -1 1e308 1e999 nan -inf".split() + [b"9" * 18, b"9" * 400] + b"1_2
 WHOLE = re.compile(rb"[0-9]+")
 SCALARS = [None, True, 0, -1, 1, 7, 2**31, 10**12, 10**30, 10**400, 0.5, 1e308, float("nan"), float("inf")]
 TEXTS = ["", "NaN", "pickle", "|O", "\x1b", "a\n\x1b[2J", "\ud800"]
-VALUES: list[Any] = [*SCALARS, *TEXTS, [], [0, 3], {}, [[]], {"weight": "1"}]
+VALUES = [*SCALARS, *TEXTS, [], [0, 3], {}, [[]], {"weight": "1"}]
 """What another program may write where a value stands."""
 
 
-def npy_bytes(array: Any) -> bytes:
+def npy_bytes(array):
     stream = BytesIO()
     np.save(stream, array, allow_pickle=True)
     return stream.getvalue()
 
 
-def zipped(members: Files, compression: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(members, compression=zipfile.ZIP_STORED):
     stream = BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, content in members.items():
@@ -40,12 +34,12 @@ def zipped(members: Files, compression: int = zipfile.ZIP_STORED) -> bytes:
     return stream.getvalue()
 
 
-def members_of(content: bytes) -> Files:
+def members_of(content):
     with zipfile.ZipFile(BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:
+def mutate(files, others, draw):
     """A copy with one to four kinds of damage, all in one of its files."""
     name = draw.choice(sorted(files))
     content = files[name]
@@ -59,7 +53,7 @@ def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:
     return {**files, name: content}
 
 
-def damaged(content: bytes, other: bytes, draw: random.Random) -> bytes:
+def damaged(content, other, draw):
     """One to four pieces are replaced by what ``_replacement`` makes of them."""
     for _ in range(draw.choice([1, 1, 1, 2, 4])):
         kind = draw.choice(KINDS_OF_DAMAGE)
@@ -73,7 +67,7 @@ def damaged(content: bytes, other: bytes, draw: random.Random) -> bytes:
     return content
 
 
-def _replacement(kind: str, piece: bytes, other: bytes, draw: random.Random) -> bytes:
+def _replacement(kind, piece, other, draw):
     """A piece with flipped bits, copies of it, a number, or what parsers give a meaning to; nothing for the rest."""
     if kind == "flip":
         return bytes(byte ^ (1 << draw.randrange(8)) for byte in piece)
@@ -90,7 +84,7 @@ def _replacement(kind: str, piece: bytes, other: bytes, draw: random.Random) -> 
     return b""
 
 
-def _inside_zip(content: bytes, draw: random.Random) -> bytes | None:
+def _inside_zip(content, draw):
     """An archive with one damaged member and right checksums; None for what is no archive."""
     if content[:2] != b"PK":
         return None
@@ -101,7 +95,7 @@ def _inside_zip(content: bytes, draw: random.Random) -> bytes | None:
     return zipped({**members, name: damaged(members[name], members[other], draw)}, kind)
 
 
-def _in_json(content: bytes, draw: random.Random) -> bytes | None:
+def _in_json(content, draw):
     """The same JSON with another value, a piece of itself, or nothing somewhere, or nested deeply, or with a key twice.
 
     None for what is no JSON object.
@@ -131,13 +125,13 @@ def _in_json(content: bytes, draw: random.Random) -> bytes | None:
     return text.encode()
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def _places(value):
     """Every place of a value inside, as what holds it and the key there."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
     return [place for key in keys for place in ((value, key), *_places(value[key]))]
 
 
-def _place(content: bytes, draw: random.Random) -> tuple[int, int]:
+def _place(content, draw):
     """A slice: often near the beginning, where headers are, often short."""
     start = draw.randrange(len(content) + 1)
     if draw.random() < 0.5:

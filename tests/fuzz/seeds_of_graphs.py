@@ -4,8 +4,6 @@ Some seeds are wrong by meaning before their bytes are damaged: arrays of other 
 MATLAB variables that are damaged inside their compression.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -13,11 +11,9 @@ import random
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -28,14 +24,14 @@ from biclique.exceptions import BicliqueError
 from biclique.hypergraph import read_hypergraph
 from biclique.reproduce.cells import QUICK, Cell, Records
 from tests.fuzz.campaign import Reader
-from tests.fuzz.mutate import KINDS, Files, damaged, npy_bytes, zipped
+from tests.fuzz.mutate import KINDS, damaged, npy_bytes, zipped
 
 CELL = Cell("iris", "iris", "gaussian_ours")
 SPOILT = 60
 """MATLAB files that are damaged inside their compression."""
 
 
-def each(calls: list[Callable[[], Any]]) -> None:
+def each(calls):
     """All of them: an error that is not ours, or not one printable line, is raised at once, others if all have one."""
     errors = []
     for call in calls:
@@ -49,7 +45,7 @@ def each(calls: list[Callable[[], Any]]) -> None:
         raise errors[0]
 
 
-def hif() -> list[Files]:
+def hif():
     small = {
         "network-type": "undirected",
         "metadata": {"name": "x"},
@@ -61,12 +57,12 @@ def hif() -> list[Files]:
     return [{"": json.dumps(document, indent=1).encode()} for document in (small, directed, {"incidences": []})]
 
 
-def hgr() -> list[Files]:
+def hgr():
     weights = b"% weights\n2 3 11\n5 1 2\n7 2 3\n1\n2\n3\n"
     return [{"": text} for text in (b"3 4\n1 2\n2 3 4\n1 4\n", weights, b"2 1000000\r\n1 2\r\n3 3\r\n", b"0 5\n")]
 
 
-def _edge_lists() -> list[bytes]:
+def _edge_lists():
     return [
         b"a,b,c\nb,c\nd,a\n",
         b"1;2;3\n2;3\n",
@@ -78,18 +74,18 @@ def _edge_lists() -> list[bytes]:
     ]
 
 
-def edges() -> list[Files]:
+def edges():
     return [{"": content} for content in _edge_lists()]
 
 
-def packed_edges() -> list[Files]:
+def packed_edges():
     """Packed twice too, several in one, and one that unpacks to a thousand times its size."""
     lists = _edge_lists()
     packed = [gzip.compress(content, mtime=0) for content in (*lists, *map(gzip.compress, lists), b"1,2\n" * 250_000)]
     return [{"": content} for content in (*packed, packed[0] + packed[1], packed[0] + bytes(10), *lists[:2])]
 
 
-WAYS: list[dict[str, Any]] = [
+WAYS = [
     {},
     {"edge_column": "paper", "vertex_column": "author"},
     {"vertex_column": "authors", "separator": ";"},
@@ -99,7 +95,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-def read_edges(path: Path) -> None:
+def read_edges(path):
     """As an edge list in every way."""
     tab = path.with_suffix(".tsv")
     tab.write_bytes(path.read_bytes())
@@ -109,7 +105,7 @@ def read_edges(path: Path) -> None:
 # Archives
 
 
-def _zips(members: dict[str, bytes]) -> list[bytes]:
+def _zips(members):
     """Whole archives of every compression, then ones with an array of another kind, and with names that are odd."""
     odd = (np.array(["a"]), np.array([None]), np.ones(3) * 1j, np.float64(1), np.ones((0, 5)))
     found = [zipped(members, kind) for kind in KINDS]
@@ -117,7 +113,7 @@ def _zips(members: dict[str, bytes]) -> list[bytes]:
     return [*found, zipped({f"a\x1b\n/{name}": content for name, content in members.items()})]
 
 
-def _mat(seed: int, *, packed: bool) -> bytes:
+def _mat(seed, *, packed):
     draw = np.random.default_rng(seed)
     stream = io.BytesIO()
     tracks = {"x": draw.standard_normal((3, 6, 4)), "s": np.array([[1], [1], [2], [2], [2], [1]]), "more": ["text"]}
@@ -125,7 +121,7 @@ def _mat(seed: int, *, packed: bool) -> bytes:
     return stream.getvalue()
 
 
-def _packed_again(content: bytes, draw: random.Random) -> bytes:
+def _packed_again(content, draw):
     """A MATLAB file whose variables are damaged inside their compression."""
     parts, place = [content[:128]], 128
     while place + 8 <= len(content):
@@ -137,13 +133,13 @@ def _packed_again(content: bytes, draw: random.Random) -> bytes:
     return b"".join(parts)
 
 
-def hopkins_arrays() -> list[Files]:
+def hopkins_arrays():
     members = {f"{name}/X.npy": npy_bytes(np.ones((6, 4)) * number) for number, name in enumerate(["arm", "cars1"])}
     members |= {f"{name}/y.npy": npy_bytes(np.array([1, 1, 2, 2, 2, 1], dtype=np.int8)) for name in ("arm", "cars1")}
     return [{"": content} for content in _zips(members)]
 
 
-def hopkins_archive() -> list[Files]:
+def hopkins_archive():
     draw = random.Random("hopkins-zip")
     names = ("arm", "cars1", "dancing")
     members = {f"Hopkins155/{name}/{name}_truth.mat": _mat(i, packed=i == 1) for i, name in enumerate(names)} | {
@@ -154,17 +150,17 @@ def hopkins_archive() -> list[Files]:
     return [{"": content} for content in whole]
 
 
-def hopkins_folder() -> list[Files]:
+def hopkins_folder():
     draw = random.Random("hopkins-folder")
     plain, packed = _mat(0, packed=False), _mat(1, packed=True)
     contents = [plain, packed, b"", *(_packed_again(packed, draw) for _ in range(SPOILT))]
     return [{"arm/arm_truth.mat": content} for content in contents]
 
 
-def unchecked(load: Any, **options: Any) -> Any:
+def unchecked(load, **options):
     """Read made-up data, which have no published checksum; and then with the checksum, which refuses them."""
 
-    def read(path: Path) -> Any:
+    def read(path):
         home = path if path.is_dir() and path.name != "Hopkins155" else path.parent
         with mock.patch.object(paper, "DIGESTS", dict.fromkeys(paper.DIGESTS)):
             found = load(home, verbose=False, **options)
@@ -176,19 +172,19 @@ def unchecked(load: Any, **options: Any) -> Any:
     return read
 
 
-def spine() -> list[Files]:
+def spine():
     rows = "63.03 22.55 39.61 40.48 98.67 -0.25 AB\n39.06 10.06 25.02 29 114.41 4.56 NO\n1 2 3 4 5 6 NO\n"
     table = ",".join([*paper.SPINE_FEATURES, "label_3c", "label_2c"]) + "\n1,2,3,4,5,6,DH,AB\n6,5,4,3,2,1,NO,NO\n"
     pair = {"column_2C.dat": rows.encode(), "column_3C.dat": rows.replace("AB", "SL").encode()}
     return [pair, {**pair, "spine.csv": table.encode()}]
 
 
-def ovarian_arrays() -> list[Files]:
+def ovarian_arrays():
     members = {"X.npy": npy_bytes(np.ones((4, 100), dtype=np.float32)), "y.npy": npy_bytes(np.array([0, 1, 1, 0]))}
     return [{"ovarian100.npz": content} for content in _zips(members)]
 
 
-def ovarian() -> list[Files]:
+def ovarian():
     row = " ".join(["0.5"] * 100)
     table = f"{row} 1 0\n{row}\t0,1\n{row};1;0\n".encode()
     both = [{**files, "ovarian_dataset.dat": table} for files in ovarian_arrays()]
@@ -198,7 +194,7 @@ def ovarian() -> list[Files]:
 # Records
 
 
-def records() -> list[Files]:
+def records():
     with tempfile.TemporaryDirectory() as folder:
         written = Records(Path(folder), QUICK, resume=True)
         written.put(CELL, [{"order": 2, "gamma": 1.0, "error": 0.25, "deviation": 0.0, "seconds": 1.0, "k": 3}])
@@ -206,7 +202,7 @@ def records() -> list[Files]:
         return [{str(file.relative_to(folder)): file.read_bytes() for file in files}]
 
 
-def read_record(path: Path) -> None:
+def read_record(path):
     """What is believed must be what was written."""
     found = Records(path, QUICK, resume=True)
     results = found.get(CELL)

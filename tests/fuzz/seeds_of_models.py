@@ -1,7 +1,5 @@
 """Saved models: whole files, and files whose JSON or an array was changed by hand."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from functools import cache
@@ -19,7 +17,7 @@ ROWS = np.repeat([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]], 12, axis=0) + np.random.d
 
 
 @cache
-def saved() -> tuple[bytes, ...]:
+def saved():
     """Small models of several kinds, as bytes of their files."""
     rbf = {"affinity": "rbf", "random_state": 0}
     models = [
@@ -38,7 +36,7 @@ def saved() -> tuple[bytes, ...]:
     return tuple(files)
 
 
-def use(path: Path) -> None:
+def use(path):
     """Load a model and label rows with it, or be refused. Nobody can tell whether its numbers are good ones."""
     model = biclique.load(path)
     with warnings.catch_warnings():
@@ -50,7 +48,7 @@ def use(path: Path) -> None:
                 continue
 
 
-def use_forged(path: Path) -> None:
+def use_forged(path):
     """One member as an attacker would write it, in the file with the others."""
     at, _, member = path.name.partition("-")
     forged = path.with_name("forged.skops")
@@ -58,7 +56,7 @@ def use_forged(path: Path) -> None:
     use(forged)
 
 
-def _forged(ending: str) -> dict[str, Reader]:
+def _forged(ending):
     """One reader for each model, and its largest member with that ending."""
     readers = {}
     for at, content in enumerate(saved()):
@@ -69,7 +67,7 @@ def _forged(ending: str) -> dict[str, Reader]:
     return readers
 
 
-MODELS: dict[str, Reader] = {
+MODELS = {
     "model": Reader(lambda: [{"m.skops": content} for content in saved()], use, "m.skops"),
     **_forged("schema.json"),
     **_forged(".npy"),

@@ -1,7 +1,5 @@
 """Tables: CSV, Excel, .npy, .npz, Parquet and Zarr, whole and in parts."""
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 import warnings
@@ -17,7 +15,7 @@ from biclique.tables.frames import texts_of
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import open_lazily, read_frame
 from tests.fuzz.campaign import Reader
-from tests.fuzz.mutate import KINDS, Files, members_of, npy_bytes, zipped
+from tests.fuzz.mutate import KINDS, members_of, npy_bytes, zipped
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 
@@ -25,7 +23,7 @@ X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 # Readers
 
 
-def whole(path: Path) -> None:
+def whole(path):
     """As a frame with ids, and as numbers if it has some."""
     frame = read_frame(path, texts=["name"])
     warnings.simplefilter("ignore", TableWarning)
@@ -37,7 +35,7 @@ def whole(path: Path) -> None:
             raise RuntimeError(f"the message is not printable: {lines!r}") from error
 
 
-def both(path: Path) -> None:
+def both(path):
     """Whole and in parts: what both read must be equal."""
     whole(path)
     found, made = read_frame(path), open_lazily(path).compute(scheduler="sync")
@@ -48,7 +46,7 @@ def both(path: Path) -> None:
 # Whole files
 
 
-def texts() -> list[Files]:
+def texts():
     plain = "x,y,kind\n" + "".join(f"{i},{i * 0.5},{'ab'[i % 2]}\n" for i in range(40))
     full = "name,x,kind,y\n" + "".join(f'"n {i}",{i}e-1,{"ab"[i % 2]},{-i}.5\n' for i in range(40))
     quoted = '"long name";"a;b"\n' + "".join(f'"{i}";{i / 3}\n' for i in range(20))
@@ -56,16 +54,16 @@ def texts() -> list[Files]:
     return [{"": text.encode()} for text in (plain, full, quoted, gaps, "1,2\n3,4\n")]
 
 
-def packed_texts() -> list[Files]:
+def packed_texts():
     return [{"": gzip.compress(files[""])} for files in texts()]
 
 
-def npy() -> list[Files]:
+def npy():
     arrays = [X, np.asfortranarray(X), X.astype("f4"), X.astype(">i8"), X.astype("u1"), X > 0]
     return [{"": npy_bytes(array)} for array in arrays]
 
 
-def npz() -> list[Files]:
+def npz():
     names = np.array([f"n{i}" for i in range(40)])
     several = {"X": X, "kind": np.arange(40) % 2, "name": names}
     archives = [{f"{name}.npy": npy_bytes(array) for name, array in several.items()}]
@@ -77,7 +75,7 @@ def npz() -> list[Files]:
     return [{"": zipped(members, kind)} for kind in KINDS for members in archives]
 
 
-def parquet() -> list[Files]:
+def parquet():
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -89,7 +87,7 @@ def parquet() -> list[Files]:
         pa.table({"name": names, "x": X[:, 0], "kind": kinds, "i": whole_numbers}),
         pa.table({"x": X[:, 0].astype("f4"), "flag": X[:, 1] > 0, "1": pa.array(range(40), pa.int8())}),
     ]
-    made: list[Files] = []
+    made = []
     for table in tables:
         for options in ({"compression": "none"}, {"compression": "zstd"}, {"use_dictionary": False}):
             file = BytesIO()
@@ -98,7 +96,7 @@ def parquet() -> list[Files]:
     return made
 
 
-def zarr() -> list[Files]:
+def zarr():
     import zarr
     from numcodecs import LZ4, Blosc, Delta, Zlib
 
@@ -113,7 +111,7 @@ def zarr() -> list[Files]:
         {"zarr_format": 2, "compressors": LZ4(), "order": "F"},
         {"zarr_format": 2, "compressors": None},
     ]
-    made: list[Files] = []
+    made = []
     with tempfile.TemporaryDirectory() as folder:
         for number, options in enumerate(kinds):
             path = Path(folder) / f"{number}.zarr"
@@ -122,7 +120,7 @@ def zarr() -> list[Files]:
     return made
 
 
-def excel() -> list[Files]:
+def excel():
     import pandas as pd
 
     file = BytesIO()

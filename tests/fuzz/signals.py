@@ -5,8 +5,6 @@ output must be whole or absent, as the line says. Only SIGKILL may leave a tempo
 raise KeyboardInterrupt within 10 s, and the next fit of the same process must give the usual labels.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -15,10 +13,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +39,7 @@ COMMANDS = {
 """What reads files of one folder and writes one file, the last word, into another."""
 
 
-def make_inputs(folder: Path) -> None:
+def make_inputs(folder):
     """A table and a hypergraph, so large that the work takes about as long as the imports."""
     X, edges = rows(6000), np.random.RandomState(0).randint(1, 15_001, (20_000, 4))
     np.save(folder / "t.npy", X)
@@ -51,7 +47,7 @@ def make_inputs(folder: Path) -> None:
     np.savetxt(folder / "h.hgr", edges, fmt="%d", header="20000 15000", comments="")
 
 
-def rows(n: int) -> np.ndarray:
+def rows(n):
     """Three groups in five columns."""
     draw = np.random.RandomState(0)
     return draw.normal(size=(n, 5)) + 6 * np.eye(3, 5)[draw.randint(0, 3, n)]
@@ -60,19 +56,19 @@ def rows(n: int) -> np.ndarray:
 # Commands
 
 
-def start(words: list[str]) -> subprocess.Popen[str]:
+def start(words):
     command = [sys.executable, "-m", "biclique", *words]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT, preexec_fn=hear)
 
 
-def hear() -> None:
+def hear():
     """Usual handlers: a shell hides Ctrl-C from what runs in its background, and nohup hides SIGHUP."""
     for number in SIGNALS[:3]:
         signal.signal(number, signal.SIG_DFL)
 
 
-def used(process: subprocess.Popen[str]) -> float:
+def used(process):
     """Seconds of a processor that it has used, which other work on the machine does not change; inf when it is over."""
     try:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -82,7 +78,7 @@ def used(process: subprocess.Popen[str]) -> float:
 
 
 @cache
-def undisturbed(command: str, folder: Path) -> tuple[bytes, float]:
+def undisturbed(command, folder):
     """The output, and the seconds of a processor until the end."""
     with tempfile.TemporaryDirectory() as place:
         words = command.format(folder=folder, place=place).split()
@@ -96,7 +92,7 @@ def undisturbed(command: str, folder: Path) -> tuple[bytes, float]:
         return Path(words[-1]).read_bytes(), seconds
 
 
-def kill(command: str, number: signal.Signals, folder: Path, moment: float, twice: bool) -> tuple[str, str]:
+def kill(command, number, folder, moment, twice):
     """What became of one command, and why that is a failure."""
     with tempfile.TemporaryDirectory() as place:
         words = command.format(folder=folder, place=place).split()
@@ -119,9 +115,7 @@ def kill(command: str, number: signal.Signals, folder: Path, moment: float, twic
         return judge(number, process.returncode, err, there, whole, rubbish)
 
 
-def judge(
-    number: signal.Signals, code: int, err: str, there: bytes | None, whole: bytes, rubbish: list[str]
-) -> tuple[str, str]:
+def judge(number, code, err, there, whole, rubbish):
     """The outcome, and the failure if it is one. A shell shows death by a signal as 128 and its number."""
     facts = f"exit {code}, output {'absent' if there is None else len(there)}, {rubbish}, stderr: {err[-600:]}"
     if there not in (None, whole):
@@ -145,7 +139,7 @@ def judge(
     return ("after" if complete else "before"), ""
 
 
-def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: Path) -> list[str]:
+def kill_many(name, number, kills, seed, folder):
     """The failures of a command that is killed at moments that are uniform over its run."""
     command, failures = COMMANDS[name], []
     _, seconds = undisturbed(command, folder)
@@ -163,17 +157,17 @@ def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: 
 # Fits
 
 
-def labels(X: Any, **options: Any) -> Any:
+def labels(X, **options):
     return BicliqueSpectralClustering(3, random_state=0, **options).fit(X).labels_
 
 
-def dask_labels(X: np.ndarray) -> Any:
+def dask_labels(X):
     import dask.array as da
 
     return labels(da.from_array(X, chunks=(1000, -1))).compute()
 
 
-def ways() -> dict[str, Callable[[], Any]]:
+def ways():
     """A fit of each kind, as a function that gives the labels."""
     X, draw = rows(8000), np.random.RandomState(0)
     edges = draw.randint(0, 3000, (20_000, 1)) + draw.randint(0, 40, (20_000, 4))
@@ -192,11 +186,11 @@ def ways() -> dict[str, Callable[[], Any]]:
     }
 
 
-def interrupt(fit: Callable[[], Any], delay: float) -> float | None:
+def interrupt(fit, delay):
     """Seconds from Ctrl-C to KeyboardInterrupt; None if the fit was done before, inf if Python lost it."""
     sent = [0.0]
 
-    def send() -> None:
+    def send():
         sent[0] = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -211,7 +205,7 @@ def interrupt(fit: Callable[[], Any], delay: float) -> float | None:
     return float("inf") if sent[0] else None
 
 
-def interrupt_many(way: str, kills: int, seed: int, longest: float | None = None) -> None:
+def interrupt_many(way, kills, seed, longest=None):
     """Interrupt a fit, then compare the labels of the next one.
 
     ``longest`` are the seconds until an interrupt, by default those of a whole fit.
