@@ -318,8 +318,7 @@ class BothHalvesTiles:
         sizes = column_sizes(torch, V)
         scaled = V / sizes * factor[: left.n, None].double()
         halves = torch.zeros((n, 2 * b), dtype=torch.float16, device=self.device)
-        halves[: left.n, :width] = scaled
-        halves[: left.n, b : b + width] = scaled - halves[: left.n, :width].double()
+        halves[: left.n, :width], halves[: left.n, b : b + width] = two_halves(torch, scaled)
         del scaled
         blocks = n // ROWS
         tiles = (blocks // 2 + 1) * (ROWS // COLUMNS)
@@ -364,6 +363,12 @@ class BothHalvesTiles:
                 raise
             raise NotTakenError(str(error)) from error
         self._runs = True
+
+
+def two_halves(torch: Any, values: Any) -> tuple[Any, Any]:
+    """Half-precision hi and lo, whose sum has 22 bits of the values, which are float64."""
+    hi = values.to(torch.float16)
+    return hi, (values - hi.double()).to(torch.float16)
 
 
 def column_sizes(torch: Any, V: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from biclique._typing import Rows
 from biclique.device import hopper_tiles
-from biclique.device.hopper_tiles import column_sizes, jit, tl, triton
+from biclique.device.hopper_tiles import column_sizes, jit, tl, triton, two_halves
 from biclique.device.torch_tiles import (
     CHUNK,
     FEWEST_VECTORS,
@@ -250,8 +250,7 @@ class FusedTiles:
             else:
                 z *= rate
             z *= scale
-            z_hi = z.to(torch.float16)
-            z_lo = (z - z_hi.double()).to(torch.float16)
+            z_hi, z_lo = two_halves(torch, z)
             if beside:
                 hi[piece, :d], hi[piece, d : 2 * d] = (z_hi, z_lo) if right else (z_lo, z_hi)
                 hi[piece, 2 * d : 3 * d] = z_hi
@@ -365,8 +364,7 @@ class FusedTiles:
         sizes = column_sizes(torch, scaled)
         scaled = scaled / sizes
         v_hi, v_lo = torch.zeros((2, right.padded, b), dtype=torch.float16, device=self.device)
-        v_hi[: right.n, : V.shape[1]] = scaled
-        v_lo[: right.n, : V.shape[1]] = scaled - v_hi[: right.n, : V.shape[1]].double()
+        v_hi[: right.n, : V.shape[1]], v_lo[: right.n, : V.shape[1]] = two_halves(torch, scaled)
         del scaled
         lifted: float = self.degree * (LIFT // self.degree) if self.kind == POWER else LIFT
         if fold:  # 2^(|z_j|²/2) must not lift a value out of range

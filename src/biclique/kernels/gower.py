@@ -71,8 +71,7 @@ class Columns:
     @property
     def by_equality(self) -> np.ndarray:
         """Columns whose values are equal or not, (d,): categories, and numbers that are all the same."""
-        equal: np.ndarray = self.categorical | (self.span == 0)
-        return equal
+        return np.asarray(self.categorical | (self.span == 0))
 
     @property
     def empty(self) -> np.ndarray:
@@ -157,9 +156,8 @@ class Gower(ExponentialKernel):
         self, n_columns: int, names: Sequence[str] | None = None, by_dtype: np.ndarray | None = None
     ) -> np.ndarray:
         """Which columns of X hold categories, (d,); ``by_dtype`` is the same by the types of a frame."""
-        mask = np.zeros(n_columns, dtype=bool)
         if self.categorical is None:
-            return mask
+            return np.zeros(n_columns, dtype=bool)
         if isinstance(self.categorical, str):
             if by_dtype is None:
                 raise ParameterError(
@@ -182,8 +180,7 @@ class Gower(ExponentialKernel):
             raise ParameterError(
                 f"categorical has column {outside[0]}, and X has {n_columns}: columns count from 0 to {n_columns - 1}."
             )
-        mask[wanted.astype(np.intp)] = True
-        return mask
+        return np.isin(np.arange(n_columns), wanted)
 
     def _columns(self) -> Columns:
         if self.columns is None:
