@@ -52,6 +52,11 @@ if GPU:
     ENGINES.append(("torch", "cuda"))
 
 
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return request.param
+
+
 def rows(n=300, d=3, seed=0):
     X = np.random.default_rng(seed).normal(size=(n, d))
     X.setflags(write=False)
@@ -161,7 +166,6 @@ def test_launches_in_pieces_tell_the_share_done(monkeypatch):
 # What is hard for few digits
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["rbf", "laplacian"])
 def test_far_from_the_origin(engine, name):
     kernel, V = named(name, 3), vectors(300, 3)
@@ -172,7 +176,6 @@ def test_far_from_the_origin(engine, name):
     assert np.abs(far).max() < 1e-20
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("gamma", "tolerance"), [(1e-4, DEFAULT), (30.0, 5e-5), (1e4, 2e-2)])
 def test_small_and_large_gamma(engine, gamma, tolerance):
     # Float32 knows the exponent to about eps · γ|x|², so the diagonal, all that is left of K, is off by as much.
@@ -189,7 +192,6 @@ def test_tiles_are_float64_where_float32_cannot_hold_the_kernel():
         assert off(gram.matmat(V), kernel.block(X, X), V) < 1e-9
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_of_very_different_scales(engine, name):
     kernel = named(name, 3)
@@ -200,7 +202,6 @@ def test_columns_of_very_different_scales(engine, name):
     assert not product[:, 5].any()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["polynomial", "linear", "cosine"])
 def test_rows_of_very_different_lengths(engine, name):
     decades = 1 if name == "polynomial" else 4  # the third power of a length spans three times as many
@@ -215,7 +216,6 @@ def test_rows_of_very_different_lengths(engine, name):
     assert np.max(np.abs(product - K @ V) / np.where(bound > 0, bound, 1)) < 5e-5
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("degree", "coef0"), [(1, 0.0), (2, -0.5), (5, 2.0)])
 def test_polynomials(engine, degree, coef0):
     kernel = make_kernel("polynomial", gamma=0.3, degree=degree, coef0=coef0)
@@ -225,7 +225,6 @@ def test_polynomials(engine, degree, coef0):
 # What goes in and comes out
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_tensors_stay_on_the_device(engine):
     kernel, V = named("rbf", 3), vectors(300, 4)
     gram = TorchGram(kernel, rows(), device=engine[1], engine=engine[0])
@@ -238,7 +237,6 @@ def test_tensors_stay_on_the_device(engine):
         assert gram.cross(rows(3, seed=1)).matmat(tensor).device == tensor.device
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_that_are_a_tensor_are_held_as_an_array_is(engine, name, dtype):

@@ -1,4 +1,4 @@
-"""Rows of Dask collections: the contract, fits against those in memory, what every chunk may be, and errors.
+"""Rows of Dask collections: fits against those in memory, what every chunk may be, and errors.
 
 Tasks run in threads here; ``test_dask_cluster.py`` has worker processes.
 """
@@ -24,7 +24,6 @@ from biclique.models.saving import load, save
 from biclique.progress import Progress
 from biclique.rows.dask_rows import DaskRows, open_dask_rows
 from tests.optional import Optional, needs
-from tests.rows.contract import RowContract
 
 dask, da, dd = Optional("dask"), Optional("dask.array"), Optional("dask.dataframe")
 pytestmark = needs("dask")
@@ -50,21 +49,6 @@ def delayed(X, chunks=CHUNKS, *, known=True, columns=None):
             lambda block: block, chunks=((np.nan,) * len(chunks), *found.chunks[1:]), dtype=X.dtype
         )
     return found
-
-
-@needs("dask")
-class TestDask(RowContract):
-    keeps_weights = False
-    chunks = (300, 1, 0, 399)
-    known = True
-
-    def create(self, X, weights):
-        given = None if weights is None else delayed(weights, self.chunks, known=self.known)
-        return open_dask_rows(delayed(X, self.chunks, known=self.known), given, lambda rows, numbers: None)
-
-
-class TestDaskOfUnknownLengths(TestDask):
-    known = False
 
 
 # Fits
