@@ -22,8 +22,8 @@ SLOWEST = 10.0
 class Reader:
     """What is tried: whole files of a kind, and the function that reads one."""
 
-    seeds: Callable[[], list[dict[str, bytes]]]
-    """Whole files, each as its content by its name in the folder."""
+    seeds: Callable[[], list[bytes | dict[str, bytes]]]
+    """Whole files; of folders, the contents by name."""
     read: Callable[[Path], object]
     name: str
     """The file that is read, or the folder where files are several."""
@@ -82,7 +82,7 @@ def put(files, reader, folder):
 def run(reader, n_files, seed, folder):
     """The failures of so many damaged files. File i of a seed is the same, however many there are."""
     failures = []
-    seeds = reader.seeds()
+    seeds = [seed if reader.folder else {"": seed} for seed in reader.seeds()]
     for number in range(n_files):
         draw = random.Random(f"{seed}/{number}")
         path = put(mutate(draw.choice(seeds), seeds, draw), reader, folder)

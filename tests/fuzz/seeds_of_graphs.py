@@ -54,15 +54,15 @@ def hif():
         "edges": [{"edge": 1, "weight": 2.5}, {"edge": "e", "attrs": {"weight": 3}}, {"edge": "empty"}],
     }
     directed = {"network-type": "directed", "incidences": [{"edge": 0, "node": 1, "direction": "head"}]}
-    return [{"": json.dumps(document, indent=1).encode()} for document in (small, directed, {"incidences": []})]
+    return [json.dumps(document, indent=1).encode() for document in (small, directed, {"incidences": []})]
 
 
 def hgr():
     weights = b"% weights\n2 3 11\n5 1 2\n7 2 3\n1\n2\n3\n"
-    return [{"": text} for text in (b"3 4\n1 2\n2 3 4\n1 4\n", weights, b"2 1000000\r\n1 2\r\n3 3\r\n", b"0 5\n")]
+    return [b"3 4\n1 2\n2 3 4\n1 4\n", weights, b"2 1000000\r\n1 2\r\n3 3\r\n", b"0 5\n"]
 
 
-def _edge_lists():
+def edges():
     return [
         b"a,b,c\nb,c\nd,a\n",
         b"1;2;3\n2;3\n",
@@ -74,15 +74,11 @@ def _edge_lists():
     ]
 
 
-def edges():
-    return [{"": content} for content in _edge_lists()]
-
-
 def packed_edges():
     """Packed twice too, several in one, and one that unpacks to a thousand times its size."""
-    lists = _edge_lists()
+    lists = edges()
     packed = [gzip.compress(content, mtime=0) for content in (*lists, *map(gzip.compress, lists), b"1,2\n" * 250_000)]
-    return [{"": content} for content in (*packed, packed[0] + packed[1], packed[0] + bytes(10), *lists[:2])]
+    return [*packed, packed[0] + packed[1], packed[0] + bytes(10), *lists[:2]]
 
 
 WAYS = [
@@ -136,7 +132,7 @@ def _packed_again(content, draw):
 def hopkins_arrays():
     members = {f"{name}/X.npy": npy_bytes(np.ones((6, 4)) * number) for number, name in enumerate(["arm", "cars1"])}
     members |= {f"{name}/y.npy": npy_bytes(np.array([1, 1, 2, 2, 2, 1], dtype=np.int8)) for name in ("arm", "cars1")}
-    return [{"": content} for content in _zips(members)]
+    return _zips(members)
 
 
 def hopkins_archive():
@@ -146,8 +142,7 @@ def hopkins_archive():
         "Hopkins155/readme.txt": b"text"
     }
     again = [{**members, "a/arm/arm_truth.mat": _packed_again(_mat(1, packed=True), draw)} for _ in range(SPOILT)]
-    whole = [*_zips(members), *map(zipped, again)]
-    return [{"": content} for content in whole]
+    return [*_zips(members), *map(zipped, again)]
 
 
 def hopkins_folder():

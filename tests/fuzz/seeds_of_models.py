@@ -62,13 +62,13 @@ def _forged(ending):
     for at, content in enumerate(saved()):
         members = {name: inside for name, inside in members_of(content).items() if name.endswith(ending)}
         name = max(members, key=lambda name: len(members[name]))
-        seed = {f"{at}-{name}": members[name]}
-        readers[f"model {at}, {ending} forged"] = Reader(lambda seed=seed: [seed], use_forged, f"{at}-{name}")
+        seeds = [members[name]]
+        readers[f"model {at}, {ending} forged"] = Reader(lambda seeds=seeds: seeds, use_forged, f"{at}-{name}")
     return readers
 
 
 MODELS = {
-    "model": Reader(lambda: [{"m.skops": content} for content in saved()], use, "m.skops"),
+    "model": Reader(saved, use, "m.skops"),
     **_forged("schema.json"),
     **_forged(".npy"),
 }

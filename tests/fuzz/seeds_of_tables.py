@@ -51,16 +51,16 @@ def texts():
     full = "name,x,kind,y\n" + "".join(f'"n {i}",{i}e-1,{"ab"[i % 2]},{-i}.5\n' for i in range(40))
     quoted = '"long name";"a;b"\n' + "".join(f'"{i}";{i / 3}\n' for i in range(20))
     gaps = "0\t1\t2\n" + "".join(f"{i}\t{'NA' if i == 3 else i}\t{i}\r\n" for i in range(20))
-    return [{"": text.encode()} for text in (plain, full, quoted, gaps, "1,2\n3,4\n")]
+    return [text.encode() for text in (plain, full, quoted, gaps, "1,2\n3,4\n")]
 
 
 def packed_texts():
-    return [{"": gzip.compress(files[""])} for files in texts()]
+    return [gzip.compress(text) for text in texts()]
 
 
 def npy():
     arrays = [X, np.asfortranarray(X), X.astype("f4"), X.astype(">i8"), X.astype("u1"), X > 0]
-    return [{"": npy_bytes(array)} for array in arrays]
+    return [npy_bytes(array) for array in arrays]
 
 
 def npz():
@@ -72,7 +72,7 @@ def npz():
         file = BytesIO()
         sparse.save_npz(file, sparse.csr_array(np.where(X > 0, X, 0)).asformat(kind))
         archives.append(members_of(file.getvalue()))
-    return [{"": zipped(members, kind)} for kind in KINDS for members in archives]
+    return [zipped(members, kind) for kind in KINDS for members in archives]
 
 
 def parquet():
@@ -92,7 +92,7 @@ def parquet():
         for options in ({"compression": "none"}, {"compression": "zstd"}, {"use_dictionary": False}):
             file = BytesIO()
             pq.write_table(table, file, row_group_size=15, **options)
-            made.append({"": file.getvalue()})
+            made.append(file.getvalue())
     return made
 
 
@@ -126,7 +126,7 @@ def excel():
     file = BytesIO()
     frame = pd.DataFrame({"name": [f"n{i}" for i in range(40)], "x": X[:, 0], "day": pd.Timestamp("2024-01-31")})
     frame.to_excel(file, index=False)
-    return [{"": file.getvalue()}]
+    return [file.getvalue()]
 
 
 TABLES = {

@@ -102,9 +102,10 @@ def in_pieces(n: int, size: int, least: int, work: Callable[[slice], None], devi
             if size <= least:
                 raise MemoryLimitError(f"{device} has no memory left even for {needed}: {FREE_SOME}") from error
             size = max(size // 2, least)
-            torch.cuda.empty_cache()
+        else:
+            top = place.stop
             continue
-        top = place.stop
+        torch.cuda.empty_cache()  # what the error still referred to is free by now
 
 
 def device_type(device: Any) -> str:
