@@ -10,15 +10,17 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_every_test_named_in_the_documents_exists():
-    defined = {
-        name
-        for path in (ROOT / "tests").rglob("test_*.py")
-        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    }
-    texts = (document.read_text(encoding="utf-8") for document in ROOT.glob("docs/*.md"))
-    named = {name for text in texts for name in re.findall(r"`(test_\w+)`", text)}
-    assert "test_theorem_1_both_ways" in named
-    assert named <= defined, named - defined
+    """By a path in tests/ and a name, or by one of the two."""
+    defined = {"": ""}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        defined[path.relative_to(ROOT / "tests").as_posix()] = text = path.read_text(encoding="utf-8")
+        defined[""] += text
+    texts = [document.read_text(encoding="utf-8") for document in ROOT.glob("docs/*.md")]
+    named = re.findall(r"`(?:tests/)?((?:\w+/)*test_\w+\.py|)(?:::)?(test_\w+|)`", "".join(texts))
+    assert ("", "test_theorem_1_both_ways") in named
+    assert len(set(named)) > 80
+    missing = [(path, name) for path, name in named if name and f"\ndef {name}(" not in defined.get(path, "")]
+    assert missing + [path for path, _ in named if path not in defined] == []
 
 
 def test_every_function_named_in_the_table_of_the_theory_exists():
