@@ -315,10 +315,10 @@ class BothHalvesTiles:
         n, d, b, width = left.padded, left.hi.shape[1], VECTORS, V.shape[1]
         terms = 3 if left.lo is not left.hi else 1
         factor = left.extra.exp2()
-        sizes = column_sizes(torch, V)
+        sizes = column_sizes(V)
         scaled = V / sizes * factor[: left.n, None].double()
         halves = torch.zeros((n, 2 * b), dtype=torch.float16, device=self.device)
-        halves[: left.n, :width], halves[: left.n, b : b + width] = two_halves(torch, scaled)
+        halves[: left.n, :width], halves[: left.n, b : b + width] = two_halves(scaled)
         del scaled
         blocks = n // ROWS
         tiles = (blocks // 2 + 1) * (ROWS // COLUMNS)
@@ -365,16 +365,16 @@ class BothHalvesTiles:
         self._runs = True
 
 
-def two_halves(torch: Any, values: Any) -> tuple[Any, Any]:
+def two_halves(values: Any) -> tuple[Any, Any]:
     """Half-precision hi and lo, whose sum has 22 bits of the values, which are float64."""
-    hi = values.to(torch.float16)
-    return hi, (values - hi.double()).to(torch.float16)
+    hi = values.half()
+    return hi, (values - hi.double()).half()
 
 
-def column_sizes(torch: Any, V: Any) -> Any:
+def column_sizes(V: Any) -> Any:
     """What the columns of V are divided by, so that the largest value of each is ``LARGEST``; float64."""
-    largest = V.abs().amax(0).double() if len(V) else torch.zeros(V.shape[1], dtype=torch.float64, device=V.device)
-    return torch.where(largest > 0, largest, torch.ones_like(largest)) / LARGEST
+    largest = V.abs().amax(0).double() if len(V) else V.new_zeros(V.shape[1]).double()
+    return largest.where(largest > 0, 1.0) / LARGEST
 
 
 def units(rows: int) -> tuple[float, float]:

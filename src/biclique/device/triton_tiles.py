@@ -250,7 +250,7 @@ class FusedTiles:
             else:
                 z *= rate
             z *= scale
-            z_hi, z_lo = two_halves(torch, z)
+            z_hi, z_lo = two_halves(z)
             if beside:
                 hi[piece, :d], hi[piece, d : 2 * d] = (z_hi, z_lo) if right else (z_lo, z_hi)
                 hi[piece, 2 * d : 3 * d] = z_hi
@@ -361,10 +361,10 @@ class FusedTiles:
         fold = tile.fold and self.kind == GAUSS and not clamp and right.most <= MOST_FOLDED
         factor = right.extra[: right.n].double().exp2_() if fold else right.factor
         scaled = V.to(torch.float64) if factor is None else V * factor[:, None]
-        sizes = column_sizes(torch, scaled)
+        sizes = column_sizes(scaled)
         scaled = scaled / sizes
         v_hi, v_lo = torch.zeros((2, right.padded, b), dtype=torch.float16, device=self.device)
-        v_hi[: right.n, : V.shape[1]], v_lo[: right.n, : V.shape[1]] = two_halves(torch, scaled)
+        v_hi[: right.n, : V.shape[1]], v_lo[: right.n, : V.shape[1]] = two_halves(scaled)
         del scaled
         lifted: float = self.degree * (LIFT // self.degree) if self.kind == POWER else LIFT
         if fold:  # 2^(|z_j|²/2) must not lift a value out of range
