@@ -163,7 +163,7 @@ class ExactMap(FeatureMap):
         if form is not None and form.function == "power":
             return _weighted_monomials(form, _dense(rows))
         if isinstance(self.kernel, InnerProductKernel):
-            return 1.0 * _dense(self.kernel.left(rows))
+            rows = self.kernel.left(rows)
         return 1.0 * _dense(rows)  # a fresh array
 
 

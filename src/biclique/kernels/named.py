@@ -164,11 +164,11 @@ class _Affine(InnerProductKernel):
 
 def power(base: FloatArray, degree: float) -> FloatArray:
     """base^degree, in place: a whole power by multiplication, as the general one is some twenty times slower."""
-    host = on_host(base)
     with np.errstate(over="ignore", invalid="ignore"):
         if not 1 <= degree <= 16 or degree != int(degree):
-            return np.power(base, degree, out=base) if host else base.pow_(degree)  # type: ignore[attr-defined]
-        once = base.copy() if host else base.clone()  # type: ignore[attr-defined]
+            base **= degree
+            return base
+        once = 1.0 * base
         for _ in range(int(degree) - 1):
             base *= once
     return base
