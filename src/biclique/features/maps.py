@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import lru_cache, partial, reduce
 from itertools import combinations_with_replacement
@@ -158,7 +157,7 @@ class ExactMap(FeatureMap):
 
     def columns(self, X: Rows) -> FloatArray:
         X = in_range(self.kernel, X)
-        rows = sparse.csr_array(X, dtype=self.dtype) if sparse.issparse(X) else as_dtype(X, self.dtype)
+        rows: Rows = sparse.csr_array(X, dtype=self.dtype) if sparse.issparse(X) else as_dtype(X, self.dtype)
         form = self.kernel.form
         if form is not None and form.function == "power":
             return _weighted_monomials(form, _dense(rows))
@@ -399,11 +398,6 @@ def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
     return float64(abs(columns) @ sizes)
 
 
-def _digits(X: Rows) -> AbstractContextManager[None]:
-    """Products in the precision of their factors: on a device a program may have allowed fewer digits."""
-    return nullcontext() if on_host(X) else full_float32(namespace(X))
-
-
 def column_sums(
     feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
 ) -> FloatArray:
@@ -489,7 +483,7 @@ def sum_blocks(
         return total
 
     groups, jobs = min(GROUPS, max(len(starts), 1)), n_jobs if on_host(X) else 1
-    with _digits(X):
+    with full_float32(namespace(X)):
         return reduce(iadd, run_groups(work, groups, n_jobs=jobs, total=len(starts), tick=tick))
 
 
@@ -516,7 +510,7 @@ def map_rows(
         return finish(product) if sizes is None else finish(product, absolute_product(columns, sizes))
 
     step, jobs = block_starts(feature_map, X).step, n_jobs if on_host(X) else 1
-    with _digits(X):
+    with full_float32(namespace(X)):
         return run_panels(work, X.shape[0], step, n_jobs=jobs)
 
 

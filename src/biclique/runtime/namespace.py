@@ -8,7 +8,7 @@ imported: a tensor can only come from someone who has it. Every function that re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -86,8 +86,7 @@ def moved(x: Any, like: Any) -> Array:
 
 def float64(x: Any) -> Array:
     """The array in double precision; itself if it is so already."""
-    xp = namespace(x)
-    return np.asarray(x, dtype=np.float64) if xp is np else x.to(xp.float64)
+    return as_dtype(x, np.float64)
 
 
 def as_dtype(x: Any, dtype: DTypeLike) -> Array:
@@ -142,21 +141,20 @@ def row_slices(block: Array) -> list[slice]:
 
 
 @contextmanager
-def full_float32(torch: Any) -> Iterator[None]:
-    """Hold torch to float32 products: a program may have allowed ten-bit ones (tf32) everywhere."""
-    setters: list[tuple[Callable[[str], None], str, str]]  # with what is to be set, and what was set before
-    try:
-        setters = [(torch.set_float32_matmul_precision, "highest", torch.get_float32_matmul_precision())]
-    except RuntimeError:  # set backend by backend (torch 2.9 and later), which the one name for all cannot tell
-        backends = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
-        setters = [(partial(setattr, one, "fp32_precision"), "ieee", one.fp32_precision) for one in backends]
-    for put, full_precision, _ in setters:
-        put(full_precision)
-    try:
+def full_float32(xp: Any) -> Iterator[None]:
+    """Hold torch to float32 products: a program may have allowed ten-bit ones (tf32). NumPy has no others."""
+    setters: list[tuple[Callable[[str], None], str, str]] = []  # with what is to be set, and what was set before
+    if xp is not np:
+        try:
+            setters = [(xp.set_float32_matmul_precision, "highest", xp.get_float32_matmul_precision())]
+        except RuntimeError:  # set backend by backend (torch 2.9 and later), which the one name for all cannot tell
+            backends = (xp.backends.cuda.matmul, xp.backends.mkldnn.matmul)
+            setters = [(partial(setattr, one, "fp32_precision"), "ieee", one.fp32_precision) for one in backends]
+    with ExitStack() as restored:
+        for put, full_precision, before in setters:
+            put(full_precision)
+            restored.callback(put, before)
         yield
-    finally:
-        for put, _, before in setters:
-            put(before)
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
