@@ -27,8 +27,6 @@ from biclique.runtime.memory import data_bytes, require_memory
 from biclique.runtime.namespace import PIECE_ROWS, moved, rows_on_host
 
 Found = TypeVar("Found")
-
-
 Sum = TypeVar("Sum")
 
 Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
@@ -124,6 +122,7 @@ def drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntA
 # Rows in memory
 
 
+@dataclass(eq=False, repr=False)
 class ArrayRows(RowSource):
     """Rows in memory, or in a memory map, of which a block is read at a time.
 
@@ -131,20 +130,14 @@ class ArrayRows(RowSource):
     drawn comes to the host.
     """
 
-    def __init__(
-        self,
-        X: Rows,
-        weights: FloatArray,
-        names: Sequence[str] | None = None,
-        device: Device | None = None,
-        block_rows: int = PIECE_ROWS,
-    ) -> None:
-        self.X = X
-        self.block_rows = block_rows
-        self.weights = weights
-        self.n_columns = int(X.shape[1])
-        self.names = names
-        self.device = device
+    X: Rows
+    weights: FloatArray
+    names: Sequence[str] | None = None
+    device: Device | None = None
+    block_rows: int = PIECE_ROWS
+
+    def __post_init__(self) -> None:
+        self.n_columns = int(self.X.shape[1])
 
     @property
     def n_rows(self) -> int:
