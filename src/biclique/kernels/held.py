@@ -89,16 +89,15 @@ class HeldRows:
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
         """κ(y, x) of new rows against these."""
-        return KernelCross(self, Y, n_jobs=n_jobs)
+        return KernelCross(self, self.hold(Y), n_jobs)
 
 
-class KernelCross:
+class KernelCross(NamedTuple):
     """κ(y, x) from a kernel and rows, a panel at a time."""
 
-    def __init__(self, held: HeldRows, Y: Rows, *, n_jobs: int | None = None) -> None:
-        self.held = held
-        self.rows = held.hold(Y)
-        self.n_jobs = n_jobs
+    held: HeldRows
+    rows: Rows
+    n_jobs: int | None
 
     def matmat(self, V: FloatArray) -> FloatArray:
         kernel, training = self.held.kernel, self.held.rows
