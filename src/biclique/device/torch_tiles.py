@@ -155,14 +155,9 @@ def lie_beside(d: int) -> bool:
     return 3 * d <= 32
 
 
-def pad_columns(d: int) -> int:
-    """d padded to what a matrix product takes: a power of two from 16 to 64, then multiples of 64."""
+def pad_size(d: int) -> int:
+    """Columns or vectors padded to what a matrix product takes: a power of two from 16 to 64, then multiples of 64."""
     return max(16, 1 << (d - 1).bit_length()) if d <= CHUNK else ceil(d / CHUNK) * CHUNK
-
-
-def pad_vectors(b: int) -> int:
-    """The same for vectors: 16, 32 or 64."""
-    return max(FEWEST_VECTORS, 1 << (b - 1).bit_length())
 
 
 def free_on_device(torch: Any, device: Any) -> int:

@@ -23,8 +23,7 @@ from biclique.device.torch_tiles import (
     can_fuse,
     in_pieces,
     lie_beside,
-    pad_columns,
-    pad_vectors,
+    pad_size,
 )
 from biclique.exceptions import BicliqueWarning, ParameterError, warn_user
 from biclique.kernels.kernel import Kernel
@@ -233,7 +232,7 @@ class FusedTiles:
                 hi[:, i : i + len(x)] = (x * rate).T
             return Side(n, padded, hi, hi, hi, None, 1.0)
         beside = lie_beside(d)
-        width = pad_columns(3 * d if beside else d)
+        width = pad_size(3 * d if beside else d)
         # Without an exponential lo costs little, and a power multiplies the error of its base.
         both = not beside and (self.precision == "float32" or self.kind != GAUSS or d <= SPLIT_FAST)
         hi = torch.zeros((padded, width), dtype=torch.float16, device=self.device)
@@ -316,7 +315,7 @@ class FusedTiles:
 
         size = format_bytes(12 * FEWEST_VECTORS * (left.padded + right.padded))
         needed = f"a product of {left.n} × {right.n} kernel values with {FEWEST_VECTORS} vectors (about {size})"
-        most = min(MOST_VECTORS, pad_vectors(width))
+        most = min(MOST_VECTORS, pad_size(width))
         in_pieces(width, most, FEWEST_VECTORS, multiply, self.device, needed)
         return out
 
@@ -355,7 +354,7 @@ class FusedTiles:
 
     def _columns(self, left: Side, right: Side, V: Any, out: Any, clamp: bool, tick: Tick | None) -> None:
         torch = self.torch
-        b = pad_vectors(V.shape[1])
+        b = pad_size(V.shape[1])
         d = left.hi.shape[self.kind != MANHATTAN]
         tile = self.tile or choose_tile(0 if self.kind == MANHATTAN else d, self.precision)
         fold = tile.fold and self.kind == GAUSS and not clamp and right.most <= MOST_FOLDED
