@@ -130,11 +130,11 @@ class Pulse:
         self._done = 0
         self._lock = threading.Lock()
 
-    def __call__(self, tiles: int = 1) -> None:
+    def __call__(self) -> None:
         if self.stop.is_set():
             raise Stopped
         with self._lock:
-            self._done += tiles
+            self._done += 1
 
     @property
     def share(self) -> float:
