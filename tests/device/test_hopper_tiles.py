@@ -8,25 +8,18 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-try:
-    import torch
-except ImportError:
-    torch = None
-GPU = torch is not None and torch.cuda.is_available()
-if not GPU:  # read when triton is first imported, so before anything here imports it
-    os.environ["TRITON_INTERPRET"] = "1"
-
-from biclique.device import hopper_tiles  # noqa: E402
-from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
-from biclique.exceptions import BicliqueWarning  # noqa: E402
-from biclique.gram.torch_gram import TorchGram  # noqa: E402
-from biclique.kernels.named import make_kernel  # noqa: E402
+from biclique.device import hopper_tiles
+from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units
+from biclique.exceptions import BicliqueWarning
+from biclique.gram.torch_gram import TorchGram
+from biclique.kernels.named import make_kernel
+from tests.device import DEVICE, GPU, fused
+from tests.optional import Optional
 
 ROWS_A_FOLD = FOLD_TILES * COLUMNS
-DEVICE = "cuda" if GPU else "cpu"
-fused = pytest.mark.skipif(torch is None or hopper_tiles.triton is None, reason="needs the extra [gpu]")
+torch = Optional("torch")
 hopper = pytest.mark.skipif(
-    torch is None or not hopper_tiles.can_use_both_halves(torch, torch.device(DEVICE)),
+    not GPU or not hopper_tiles.can_use_both_halves(torch, torch.device(DEVICE)),
     reason="needs a Hopper GPU and Triton's Gluon",
 )
 
@@ -74,7 +67,7 @@ def test_the_fold_adds_both_parts_and_the_rows_and_empties_the_parts():
 
 COMPILE = """
 import sys
-from biclique.device import hopper_tiles as tiles  # noqa: E402
+from biclique.device import hopper_tiles as tiles
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.experimental.gluon._runtime import GluonASTSource

@@ -5,48 +5,35 @@ from the tests marked ``gpu``.
 """
 
 import itertools
-import os
 import pickle
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from biclique.device import torch_tiles as cuda
+from biclique.device.torch_tiles import TorchTiles, choose_engine
+from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError
+from biclique.gram.torch_gram import TorchGram
+from biclique.kernels import held
+from biclique.kernels.held import HeldRows, float32_error
+from biclique.kernels.named import DirectRBF, make_kernel
+from biclique.runtime.namespace import to_host
+from tests.device import DEVICE, GPU, fused
+
 torch = pytest.importorskip("torch", reason="needs the extra [gpu]: torch")
-
-GPU = torch.cuda.is_available()
-if not GPU:  # read when triton is first imported, so before anything here imports it
-    os.environ["TRITON_INTERPRET"] = "1"
-
-from biclique.device import torch_tiles as cuda  # noqa: E402
-from biclique.device.torch_tiles import TorchTiles, choose_engine  # noqa: E402
-from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
-from biclique.gram.torch_gram import TorchGram  # noqa: E402
-from biclique.kernels import held  # noqa: E402
-from biclique.kernels.held import HeldRows, float32_error  # noqa: E402
-from biclique.kernels.named import DirectRBF, make_kernel  # noqa: E402
-from biclique.runtime.namespace import to_host  # noqa: E402
 
 NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]
 SIZES = [1, 2, 127, 128, 129, 300]
 COLUMNS = [1, 3, 16, 17, 64, 100, 200, 512]
 VECTORS = [1, 5, 16, 17, 33, 64, 70]
 DEFAULT, FAST = 1e-5, 2e-4
-DEVICE = "cuda" if GPU else "cpu"
 
 gpu = pytest.mark.skipif(not GPU, reason="needs a CUDA device")
 
 
-def has_triton():
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-fused = pytest.mark.skipif(not has_triton(), reason="needs the extra [gpu]: triton")
 ENGINES = [("torch", "cpu"), pytest.param(("triton", DEVICE), marks=fused)]
 if GPU:
     ENGINES.append(("torch", "cuda"))
@@ -358,7 +345,7 @@ def test_the_engine_follows_the_device_and_the_kernel(monkeypatch):
     assert choose_engine("auto", rbf, here, 3, False) == "torch"
     assert choose_engine("auto", rbf, there, 3, True) == "torch"
     assert choose_engine("torch", rbf, there, 3, False) == "torch"
-    if has_triton():
+    if find_spec("triton") is not None:
         assert choose_engine("auto", rbf, there, 3, False) == "triton"
         assert choose_engine("auto", rbf, there, 513, False) == "torch"
         assert choose_engine("auto", named("polynomial", 3, degree=2.5), there, 3, False) == "torch"
