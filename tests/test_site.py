@@ -40,8 +40,10 @@ def test_every_public_module_has_its_page():
     assert set(api_pages.MODULES) == {"biclique", *public}
 
 
-def test_every_public_name_has_its_page(tmp_path):
+def test_every_public_name_has_its_page_and_no_other(tmp_path):
+    (tmp_path / "biclique.Gone.rst").write_text("Gone")
     api_pages.write(tmp_path)
+    assert not (tmp_path / "biclique.Gone.rst").exists()
     for module, names in api_pages.documented().items():
         listed = (tmp_path / f"{module}.rst").read_text(encoding="utf-8")
         for name, full in names:
@@ -92,12 +94,6 @@ def test_diagrams_of_estimators_link_nowhere_while_nothing_is_published(full):
     assert "biclique.readthedocs" not in model._repr_html_()
 
 
-def test_pages_of_names_that_are_gone_are_removed(tmp_path):
-    (tmp_path / "biclique.Gone.rst").write_text("Gone")
-    api_pages.write(tmp_path)
-    assert not (tmp_path / "biclique.Gone.rst").exists()
-
-
 def listed(folder, name):
     """What a table of contents lists, as the site has it."""
     source = [(folder / f"{name}.md").read_text(encoding="utf-8")]
@@ -125,19 +121,13 @@ def test_the_readme_is_short():
     assert max(map(len, lines)) <= 100
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_have_no_acceptance_notes(page):
-    text = page.read_text(encoding="utf-8")
-    assert not re.search(r"\bbar\b.{0,30}\bmet\b|: met\b|\bcommit [0-9a-f]{7}\b|product (took )?\d\.\d+ s", text)
-
-
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda page: page.name)
-def test_lines_of_prose_are_wrapped(page):
+def test_pages_have_wrapped_lines_and_no_acceptance_notes(page):
     """Tables and code may be wider."""
     text = page.read_text(encoding="utf-8")
+    assert not re.search(r"\bbar\b.{0,30}\bmet\b|: met\b|\bcommit [0-9a-f]{7}\b|product (took )?\d\.\d+ s", text)
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
-    long = [line for line in prose if len(line) > 120 and not line.startswith(("|", "    "))]
-    assert not long, long
+    assert not [line for line in prose if len(line) > 120 and not line.startswith(("|", "    "))]
 
 
 def test_no_page_quotes_a_record_of_older_code():
