@@ -97,7 +97,8 @@ def in_pieces(n: int, size: int, least: int, work: Callable[[slice], None], devi
         try:
             work(place)
         except RuntimeError as error:
-            if not _is_memory(torch, error):
+            # Accelerators have an error of their own, the CPU a plain one with a text.
+            if not (isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)):
                 raise
             if size <= least:
                 raise MemoryLimitError(f"{device} has no memory left even for {needed}: {FREE_SOME}") from error
@@ -241,8 +242,3 @@ class TorchTiles:
             inner.mul_(form.gamma).add_(form.coef0)
             return power(inner, form.degree)
         return inner
-
-
-def _is_memory(torch: Any, error: BaseException) -> bool:
-    """Whether torch ran out of memory: an error of its own on accelerators, a plain one with a text on the CPU."""
-    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)

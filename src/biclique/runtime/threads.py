@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from multiprocessing import current_process
 from typing import Any, TypeVar
@@ -37,7 +37,7 @@ class _OneThread:
         self.lock = threading.Lock()
         self.holders = 0
         self.pools: ThreadpoolController | None = None
-        self.before: list[tuple[Any, int]] = []
+        self.before = ExitStack()
 
     def __enter__(self) -> None:
         with self.lock:
@@ -45,21 +45,18 @@ class _OneThread:
             if pools is not self.pools:  # the first holder, or libraries were loaded since
                 self.pools = pools
                 for library in pools.select(user_api=self.kind).lib_controllers:
-                    self.before.append((library, library.num_threads))
-                    _set_threads(library, 1)
+                    # From any thread: threadpoolctl 3.8 obeys only the one thread that first set a number.
+                    set_threads = getattr(library, "_real_set_num_threads", library.set_num_threads)
+                    self.before.callback(set_threads, library.num_threads)
+                    set_threads(1)
             self.holders += 1
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
             self.holders -= 1
-            while self.holders == 0 and self.before:
+            if self.holders == 0:
                 self.pools = None
-                _set_threads(*self.before.pop())
-
-
-def _set_threads(library: Any, n_threads: int) -> None:
-    """From any thread: threadpoolctl 3.8 obeys only the one thread that first set a number."""
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+                self.before.close()
 
 
 @lru_cache(maxsize=1)
