@@ -53,13 +53,16 @@ class Kernel(ABC):
     """κ(x, y) = f(⟨l(x), r(y)⟩), with l, r and f in ``left``, ``right`` and ``finish`` of ``InnerProductKernel``."""
     positive: bool = False
     """κ(x, y) ≥ 0 for all rows: in sums of such values nothing cancels."""
+    formula: ClassVar[Form | None] = None
+    """κ as a known function, of which the parameters are attributes of a kernel; None for another."""
     dissimilarity: Callable[[Rows], FloatArray] | None = None
     """q of all pairs of rows, (n, n), if κ is a function of γ q(x, y): the rules for γ need it."""
 
     @property
     def form(self) -> Form | None:
-        """κ as a known function, for features, sketches, Fourier transforms and devices; None for another."""
-        return None
+        """``formula`` with the parameters of this kernel, for features, sketches, Fourier transforms and devices."""
+        own = {name: value for name, value in vars(self).items() if name in Form._fields}
+        return None if self.formula is None else self.formula._replace(**own)
 
     @abstractmethod
     def block(self, X: Rows, Y: Rows) -> FloatArray:

@@ -52,11 +52,8 @@ class DirectRBF(ExponentialKernel):
     """κ(x, y) = exp(−γ |x − y|²) from differences: slower, but exact if the expanded square would lose digits."""
 
     name = "rbf"
+    formula = Form("gauss", direct=True)
     translation_invariant = True
-
-    @property
-    def form(self) -> Form:
-        return Form("gauss", self.gamma, direct=True)
 
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         return np.asarray(cdist(X, Y, "sqeuclidean"))
@@ -77,10 +74,7 @@ class RBF(DirectRBF, InnerProductKernel):
     """κ(x, y) = exp(−γ |x − y|²), the exponent by one matrix product."""
 
     accepts_sparse = True
-
-    @property
-    def form(self) -> Form:
-        return Form("gauss", self.gamma)
+    formula = Form("gauss")
 
     # With z = √γ x: −γ|x − y|² = ⟨[2z_x, −|z_x|², −1], [z_y, 1, |z_y|²]⟩, so the whole exponent is one matrix
     # product; scaling first keeps every term near one, whatever the units of x.
@@ -122,10 +116,7 @@ class Linear(InnerProductKernel):
 
     name = "linear"
     accepts_sparse = True
-
-    @property
-    def form(self) -> Form:
-        return Form("inner")
+    formula = Form("inner")
 
     def left(self, X: Rows) -> Rows:
         return X
@@ -136,10 +127,7 @@ class Cosine(InnerProductKernel):
 
     name = "cosine"
     accepts_sparse = True
-
-    @property
-    def form(self) -> Form:
-        return Form("inner", unit=True)
+    formula = Form("inner", unit=True)
 
     def left(self, X: Rows) -> Rows:
         X = near_one(X)  # else squares would vanish or overflow
@@ -178,14 +166,11 @@ class Polynomial(_Affine):
     """κ(x, y) = (γ⟨x, y⟩ + c)^degree."""
 
     name = "polynomial"
+    formula = Form("power")
 
     def __init__(self, gamma: float, coef0: float, degree: float) -> None:
         super().__init__(gamma, coef0)
         self.degree, self.positive = degree, degree % 2 == 0
-
-    @property
-    def form(self) -> Form:
-        return Form("power", self.gamma, self.coef0, self.degree)
 
     def finish(self, inner: FloatArray) -> FloatArray:
         return power(inner, self.degree)
@@ -195,10 +180,7 @@ class Sigmoid(_Affine):
     """κ(x, y) = tanh(γ⟨x, y⟩ + c)."""
 
     name = "sigmoid"
-
-    @property
-    def form(self) -> Form:
-        return Form("tanh", self.gamma, self.coef0)
+    formula = Form("tanh")
 
     def finish(self, inner: FloatArray) -> FloatArray:
         return np.tanh(inner, out=inner)
@@ -208,11 +190,8 @@ class Laplacian(ExponentialKernel):
     """κ(x, y) = exp(−γ |x − y|₁)."""
 
     name = "laplacian"
+    formula = Form("manhattan")
     translation_invariant = True
-
-    @property
-    def form(self) -> Form:
-        return Form("manhattan", self.gamma)
 
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         return np.asarray(manhattan_distances(X, Y))

@@ -17,7 +17,6 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.kernels.held import HeldRows
-from biclique.kernels.kernel import Form
 from biclique.kernels.named import RBF
 from biclique.multiway.biclique import biclique_kernel, check_even_order
 
@@ -31,6 +30,7 @@ class HeatKernel(RBF):
     """G_t(x, y) = (4πt)^(−d/2) exp(−|x − y|²/4t), the Gaussian as a heat kernel; d is the manifold's dimension."""
 
     name = "heat"
+    formula = None  # type: ignore[assignment]
 
     def __init__(self, t: float, dimension: int) -> None:
         if not t > 0:
@@ -40,10 +40,6 @@ class HeatKernel(RBF):
         super().__init__(1 / (4 * t))
         self.t, self.dimension = t, dimension
         self.factor = (4 * np.pi * t) ** (-dimension / 2)
-
-    @property
-    def form(self) -> Form | None:  # type: ignore[override]
-        return None
 
     def finish(self, inner: FloatArray) -> FloatArray:
         inner = super().finish(inner)
