@@ -52,6 +52,8 @@ class FeatureMap(ABC):
     dtype: np.dtype[Any]
     held: HeldRows | None = None
     """The landmarks, if there are any."""
+    _root: FloatArray | None = None
+    """T, (p, r); None for the identity."""
     is_sparse: bool = False
     """Whether columns are a CSR matrix, or of a tensor what stands for one on its device."""
     sparse_rows: int = 2**14
@@ -72,20 +74,24 @@ class FeatureMap(ABC):
 
     def project(self, sums: FloatArray) -> FloatArray:
         """Tᵀ sums: from sums over rows of c to sums over rows of φ."""
-        return sums
+        return sums if self._root is None else self._root.T @ sums
 
     def lift(self, coefficients: FloatArray) -> FloatArray:
         """T coefficients: what φ is multiplied with, as what c is multiplied with."""
-        return coefficients
+        return coefficients if self._root is None else self._root @ coefficients
 
     @property
     def rank(self) -> int:
         """r: columns of φ."""
-        return self.size
+        return self.size if self._root is None else int(self._root.shape[1])
 
     def for_rows(self) -> FeatureMap:
         """The same map for ``columns`` alone, as small as can be: what travels to other machines."""
-        return self
+        if self._root is None:
+            return self
+        light = copy(self)
+        light._root = self._root[:0]
+        return light
 
     def features(self, X: Rows) -> FloatArray:
         """φ(x) of every row, in float64."""
@@ -287,7 +293,7 @@ class NystroemMap(FeatureMap):
         least = smallest_eigenvalue(W, values, self.dtype)
         kept = values > least
         self.n_negative, self.lowest = int((values < -least).sum()), float(values[0] / max(values[-1], 1e-300))
-        self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
+        self._root = vectors[:, kept] / np.sqrt(values[kept])
 
     @classmethod
     def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> NystroemMap:
@@ -295,11 +301,6 @@ class NystroemMap(FeatureMap):
         if len(chosen) > size:
             chosen = np.sort(how["random"].choice(len(chosen), size, replace=False))
         return cls(kernel, pool[chosen], how["dtype"])
-
-    def for_rows(self) -> NystroemMap:
-        light = copy(self)
-        light._root = self._root[:0]
-        return light
 
     def columns(self, X: Rows) -> FloatArray:
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
@@ -313,16 +314,6 @@ class NystroemMap(FeatureMap):
                 "on the host."
             )
         return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
-
-    @property
-    def rank(self) -> int:
-        return int(self._root.shape[1])
-
-    def project(self, sums: FloatArray) -> FloatArray:
-        return self._root.T @ sums
-
-    def lift(self, coefficients: FloatArray) -> FloatArray:
-        return self._root @ coefficients
 
 
 def smallest_eigenvalue(W: FloatArray, values: FloatArray, dtype: Any) -> float:
