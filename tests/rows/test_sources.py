@@ -32,22 +32,20 @@ def of_dask(X, weights, lengths=(300, 1, 0, 399)):
 
 
 SOURCES = {
-    "array": lambda X, weights: in_memory(X, weights, NAMES),
-    "sparse": lambda X, weights: in_memory(sparse.csr_array(X), weights),
-    "pieces": lambda X, weights: in_memory(X, weights, block_rows=99),
-    "device, torch": lambda X, weights: in_memory(X, weights, device="cpu"),
-    "tensor, torch": lambda X, weights: in_memory(torch.tensor(X), weights, device="cpu"),
-    "chunks, dask": of_dask,
-    "unknown lengths, dask": lambda X, weights: of_dask(X, weights, (np.nan,) * 4),
+    "array": (lambda X, weights: in_memory(X, weights, NAMES), ()),
+    "sparse": (lambda X, weights: in_memory(sparse.csr_array(X), weights), ()),
+    "pieces": (lambda X, weights: in_memory(X, weights, block_rows=99), ()),
+    "device": (lambda X, weights: in_memory(X, weights, device="cpu"), needs("torch")),
+    "tensor": (lambda X, weights: in_memory(torch.tensor(X), weights, device="cpu"), needs("torch")),
+    "chunks": (of_dask, needs("dask")),
+    "chunks of unknown lengths": (lambda X, weights: of_dask(X, weights, (np.nan,) * 4), needs("dask")),
 }
 """What makes a source of rows and weights, which may be None; and the package that it needs."""
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=needs(name.split(", ")[-1]) if "," in name else ()) for name in SOURCES]
-)
+@pytest.fixture(params=[pytest.param(make, id=name, marks=marks) for name, (make, marks) in SOURCES.items()])
 def create(request):
-    return SOURCES[request.param]
+    return request.param
 
 
 @pytest.fixture
@@ -80,7 +78,7 @@ def blocks(source):
 def test_what_it_says_about_itself(create, X):
     source = create(X, WEIGHTS)
     assert (source.n_rows, source.n_columns) == (N, D)
-    assert source.names == (NAMES if create is SOURCES["array"] else None)
+    assert source.names == (NAMES if create is SOURCES["array"][0] else None)
     assert source.n_counted == (WEIGHTS > 0).sum()
     if not source.in_memory:
         with pytest.raises(TypeError, match="rows in memory are needed"):
