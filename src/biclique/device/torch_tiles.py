@@ -177,7 +177,7 @@ class TorchTiles:
     """
 
     def __init__(self, kernel: Kernel, device: Any, dtype: Any) -> None:
-        self.torch, self.kernel, self.device = load_torch(), kernel, device
+        self.torch, self.device = load_torch(), device
         self.form = check_device_kernel(kernel)
         self.dtype = self.torch.float64 if np.dtype(dtype) == np.float64 else self.torch.float32
         self.sums = self.torch.float32 if device.type == "mps" else self.torch.float64  # Apple's has no float64

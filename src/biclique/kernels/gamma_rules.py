@@ -53,12 +53,12 @@ def bandwidth(
     the median is over pairs. γ = 1 if no distance is positive. A kernel without
     ``dissimilarity``, such as polynomial and sigmoid, has 1/d for ``"auto"`` and ``"median"``: scikit-learn's default.
     """
-    if rule == "scale" and kernel.takes_gaps:
-        raise ParameterError(
-            f"gamma='scale' is the variance of all numbers of X, which affinity={kernel.name!r} does not see: use "
-            "gamma='auto' or 'median'."
-        )
     if rule == "scale":
+        if kernel.takes_gaps:
+            raise ParameterError(
+                f"gamma='scale' is the variance of all numbers of X, which affinity={kernel.name!r} does not see: use "
+                "gamma='auto' or 'median'."
+            )
         spread = int(X.shape[1]) * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
     if kernel.dissimilarity is None:
