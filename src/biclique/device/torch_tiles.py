@@ -19,7 +19,7 @@ from biclique.kernels.held import near_one
 from biclique.kernels.kernel import Form, Kernel
 from biclique.kernels.named import power
 from biclique.runtime.memory import format_bytes, free_memory
-from biclique.runtime.namespace import on_host, unit_rows
+from biclique.runtime.namespace import on_host, sent, unit_rows
 from biclique.runtime.threads import Tick
 
 LIFT = 14
@@ -73,8 +73,7 @@ def place_rows(X: Any, device: Any) -> Any:
     torch = load_torch()
     opened = open_device(torch, device)
     with room_for("the rows", X.shape[0], torch, opened):
-        # NumPy's are copied: tensors have no negative strides, and do not know read-only memory.
-        return X.to(opened) if not on_host(X) else torch.tensor(np.ascontiguousarray(X), device=opened)
+        return X.to(opened) if not on_host(X) else sent(X, torch, opened)
 
 
 @contextmanager

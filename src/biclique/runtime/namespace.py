@@ -22,7 +22,7 @@ PIECE_ROWS = 65_536
 
 
 FETCHED_BYTES = 2**26
-"""Larger tensors of a GPU come to the host in pieces of a fourth of this size."""
+"""Larger arrays travel between the host and a GPU in pieces of a fourth of this size."""
 
 FETCHERS = 8
 """Threads that copy them."""
@@ -60,18 +60,37 @@ def to_host(x: Any) -> NDArray[Any]:
 
 
 def _fetched(x: Any) -> NDArray[Any]:
-    """A large tensor of a GPU as NumPy's: threads copy pieces through locked memory, because new pages take longest."""
+    """A large tensor of a GPU as NumPy's."""
     xp = namespace(x)
     out = np.empty(tuple(x.shape), dtype=str(x.dtype).removeprefix("torch."))
-    step = max(FETCHED_BYTES * len(x) // (4 * x.nbytes), 1)
 
-    def fetch(top: int) -> None:
-        piece = x[top : top + step]
-        out[top : top + step] = xp.empty(piece.shape, dtype=x.dtype, pin_memory=True).copy_(piece).numpy()
+    def fetch(piece: slice) -> None:
+        out[piece] = xp.empty(x[piece].shape, dtype=x.dtype, pin_memory=True).copy_(x[piece]).numpy()
 
-    with ThreadPoolExecutor(FETCHERS) as pool:
-        list(pool.map(fetch, range(0, len(x), step)))
+    _travel(x, fetch)
     return out
+
+
+def sent(x: NDArray[Any], torch: Any, device: Any) -> Any:
+    """NumPy's array as a tensor on a device, a copy in any case: tensors do not know negative strides or read-only."""
+    if torch.device(device).type != "cuda" or x.nbytes <= FETCHED_BYTES:
+        return torch.tensor(np.ascontiguousarray(x), device=device)
+    out = torch.empty(x.shape, dtype=getattr(torch, x.dtype.name), device=device)
+
+    def send(piece: slice) -> None:
+        locked = torch.empty(x[piece].shape, dtype=out.dtype, pin_memory=True)
+        locked.numpy()[...] = x[piece]
+        out[piece].copy_(locked)
+
+    _travel(x, send)
+    return out
+
+
+def _travel(x: Any, copy: Callable[[slice], None]) -> None:
+    """Copy a large array piece by piece, in threads, through locked memory: one piece is read while others travel."""
+    step = max(FETCHED_BYTES * len(x) // (4 * x.nbytes), 1)
+    with ThreadPoolExecutor(FETCHERS) as pool:
+        list(pool.map(copy, (slice(top, top + step) for top in range(0, len(x), step))))
 
 
 def moved(x: Any, like: Any) -> Array:
@@ -79,8 +98,7 @@ def moved(x: Any, like: Any) -> Array:
     xp = namespace(like)
     if xp is np:
         return to_host(x)
-    # A copy in any case: tensors have no negative strides, and do not know read-only memory.
-    there: Array = xp.tensor(np.ascontiguousarray(x), device=like.device) if on_host(x) else x.to(like.device)
+    there: Array = sent(np.asarray(x), xp, like.device) if on_host(x) else x.to(like.device)
     return there
 
 
