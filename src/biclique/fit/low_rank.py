@@ -390,6 +390,8 @@ def choose_map(
     others = np.setdiff1d(np.arange(n), compared)
     rows = pool.data[others] if size <= len(others) else pool.data
     found = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
+    if n <= CHECK_ROWS:
+        compared = np.arange(n)  # then the error is that of the fit, not of a sample
     exact_rows, weights = pool.data[compared].astype(np.float64), pool.weights[compared]
     k = settings.n_columns - 1
     return found, approximation_error(kernel, found, exact_rows, weights, order, k, seed)
