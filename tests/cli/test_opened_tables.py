@@ -216,7 +216,9 @@ def test_a_scheduler_that_is_absent_or_has_no_workers(refused, folder, monkeypat
 
 @needs("distributed")
 @pytest.mark.once
-def test_ctrl_c_with_workers_is_one_line(folder, tmp_path):
+@pytest.mark.parametrize("seconds", [0, 3])
+def test_ctrl_c_with_workers_is_one_line(folder, tmp_path, seconds):
+    """While the workers are still being imported, and later."""
     X = np.random.default_rng(0).normal(size=(400_000, 8))
     pd.DataFrame(X, columns=list("abcdefgh")).to_parquet("rows.parquet", row_group_size=100_000)
     words = ["cluster", "rows.parquet", "-k", "5", "--order", "4", "--dask", "local", "--jobs", "2", "-o", "labels"]
@@ -224,7 +226,8 @@ def test_ctrl_c_with_workers_is_one_line(folder, tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while len(psutil.Process(process.pid).children()) < 3:  # two workers and what watches over them
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, while the workers are still being imported
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     err = process.communicate(timeout=60)[1]
     lines = [line for line in err.splitlines() if not line.startswith("biclique: pass")]
     assert (process.returncode, lines) == (130, ["biclique: error: interrupted; nothing was written"])

@@ -221,7 +221,7 @@ def test_a_function(blobs):
     ("affinity", "gram"),
     [
         ("neighborhoods", "auto"),
-        *product(["linear", "cosine", "rbf"], ["dense", "tiled"]),
+        *product(["linear", "cosine", "rbf"], ["auto", "dense", "tiled"]),
         *product(
             ["laplacian", "polynomial", "sigmoid", "chi2", "cosine", lambda a, b: float(a @ b)],
             ["dense", "tiled", "nystroem"],
@@ -233,7 +233,12 @@ def test_sparse_rows_are_the_same_as_dense_ones(affinity, gram):
     X = np.where(rng.random((120, 30)) < 0.2, rng.random((120, 30)), 0) + np.repeat(np.eye(4), 30, axis=0) @ (
         rng.random((4, 30)) > 0.5
     )
-    ask = {"affinity": affinity, "gamma": 0.01 if affinity == "sigmoid" else "auto", "order": 2, "random_state": 0}
+    ask = {
+        "affinity": affinity,
+        "gamma": 0.01 if affinity == "sigmoid" else "auto",
+        "order": "auto" if gram == "auto" else 2,
+        "random_state": 0,
+    }
     dense = BicliqueSpectralClustering(4, gram="nystroem" if gram == "nystroem" else "auto", **ask).fit(X)
     for container in (sparse.csr_matrix, sparse.csr_array, sparse.coo_matrix):
         model = BicliqueSpectralClustering(4, gram=gram, **ask).fit(container(X))

@@ -71,10 +71,10 @@ TRUTH = "Hopkins155/{0}/{0}_truth.mat".format
 ARM = TRUTH("arm")
 
 
-def write_hopkins(folder):
+def write_hopkins(folder, compression=zipfile.ZIP_STORED):
     members = {TRUTH(name): mat_bytes(tracks(seed=seed)) for seed, name in enumerate(["arm", "cars1", "dancing"])}
     members |= {"../../escape_truth.mat": b"x", "Hopkins155/readme.txt": "text"}
-    (folder / "Hopkins155.zip").write_bytes(zip_bytes(members, zipfile.ZIP_STORED))
+    (folder / "Hopkins155.zip").write_bytes(zip_bytes(members, compression))
 
 
 def arrays_of(sequences):
@@ -112,8 +112,9 @@ def test_ovarian_in_both_layouts(tmp_path, unchecked):
     assert load_ovarian(tmp_path, features=4000).data.shape == (2, 4000)
 
 
-def test_hopkins_from_the_archive_the_folder_and_arrays(tmp_path, unchecked):
-    write_hopkins(tmp_path)
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_hopkins_from_the_archive_the_folder_and_arrays(tmp_path, unchecked, compression):
+    write_hopkins(tmp_path, compression)
     archive = load_hopkins155(tmp_path)
     assert archive.names == ["arm", "cars1"]
     assert len(archive) == 2

@@ -188,3 +188,18 @@ def test_entries_on_the_command_line(table, capsys, options):
     assert main(["cluster", table, "-k", "4", *options]) == 0
     shown = capsys.readouterr().out
     assert "--gram" not in options or options[3] in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("gram", "'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features'"),
+        ("assign_labels", "'kmeans', 'cluster_qr', 'discretize', 'kernel_kmeans'"),
+    ],
+)
+def test_names_without_an_entry_are_refused_with_those_that_have_one(blobs, table, capsys, name, known):
+    with pytest.raises(ParameterError, match=f"{name} must be one of {known}, got 'rowwise'"):
+        model(**{name: "rowwise"}).fit(blobs[0])
+    with pytest.raises(SystemExit, match="2"):
+        main(["cluster", table, "-k", "4", f"--{name.replace('_', '-')}", "rowwise"])
+    assert "invalid choice: 'rowwise'" in capsys.readouterr().err

@@ -326,3 +326,30 @@ def test_float64_is_what_the_host_gives(blobs, device, affinity):
     assert ours.gram_reason_.endswith(" by torch")
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-12 * exact.eigenvalues_[0])
     assert ours.residuals_.max() < 1e-8  # the tolerance follows
+
+
+def test_weights_are_repeated_rows(blobs, device):
+    X, counts = blobs[0][:1200], np.random.default_rng(0).integers(1, 4, 1200)
+    heavy = fitted(X, device, sample_weight=counts, gamma=0.02, eigen_tol=1e-6)
+    repeated = host(np.repeat(X, counts, axis=0), gamma=0.02)
+    np.testing.assert_allclose(heavy.eigenvalues_, repeated.eigenvalues_, rtol=1e-4)
+    assert adjusted_rand_score(np.repeat(heavy.labels_, counts), repeated.labels_) > 0.999
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"affinity": "neighborhoods"},
+        {"assign_labels": "cluster_qr"},
+        {"assign_labels": "discretize"},
+        {"row_normalize": True},
+        {"sample_weight": np.arange(3000) % 3 + 1},
+    ],
+    ids=str,
+)
+def test_groups_are_found_and_rows_get_their_labels_again(blobs, device, own):
+    X, y = blobs
+    model = fitted(X, device, **own)
+    assert adjusted_rand_score(y, model.labels_) > 0.98
+    assert np.array_equal(model.embedding_, fitted(X, device, **own).embedding_)
+    assert np.array_equal(model.predict(X), model.labels_)

@@ -164,3 +164,12 @@ def test_a_light_row_beside_five_million(order):
     np.testing.assert_allclose(found[0].embed_seen(X)[0][-1] ** 2, found[1].embed_seen(X)[0][-1] ** 2, atol=1e-4)
     if order == 2:
         assert found[0].values[0] == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_do_not_change_a_bit(dtype):
+    X, w = rows(9000), np.ones(9000)
+    feature_map = NystroemMap(RBF(0.3), X[:64], dtype)
+    one, three = (factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=n) for n in (1, 3))
+    assert np.array_equal(one.coefficients, three.coefficients)
+    assert np.array_equal(one.embed_seen(X, 1)[0], three.embed_seen(X, 3)[0])

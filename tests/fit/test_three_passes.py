@@ -154,3 +154,13 @@ def test_unseen_rows_have_a_warning(blobs):
     X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
     with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
         fitted(X, order=2, rank=100, random_state=1)
+
+
+@pytest.mark.parametrize("rank", ["auto", 200])
+def test_float32_landmarks_where_all_values_are_near_one(rank):
+    X, y = make_blobs(600, n_features=2, centers=3, random_state=0)
+    settings = {"affinity": "laplacian", "gamma": 1e-3}
+    exact, ours = fitted(X, 3, gram="dense", **settings), fitted(X, 3, rank=rank, precision="float32", **settings)
+    assert max(gap(ours, exact), ours.approximation_.eigenvalues) < 0.01
+    assert adjusted_rand_score(ours.labels_, exact.labels_) > 0.97
+    assert adjusted_rand_score(ours.labels_, y) == pytest.approx(adjusted_rand_score(exact.labels_, y), abs=0.02)

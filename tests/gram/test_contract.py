@@ -1,11 +1,14 @@
 """Gram operators of every kernel, size and kind of rows; the contract itself is in ``contract.py``."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from biclique.gram.by_name import GRAMS
 from biclique.gram.dense import DenseGram
+from biclique.gram.sparse import SparseGram
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import Columns
 from biclique.kernels.kernel import nonnegative
@@ -72,10 +75,13 @@ def test_sparse_rows(name, how):
     X = np.where(rows(d=12) > 0.7, rows(d=12), 0)
     kernel = make_kernel(name, gamma=0.7)
     V = np.random.default_rng(2).normal(size=(N, 3))
-    gram = GRAMS[how](kernel, sparse.csr_array(X), dtype=np.float64)
+    gram, threads = (GRAMS[how](kernel, sparse.csr_array(X), dtype=np.float64, n_jobs=n_jobs) for n_jobs in (1, 3))
     np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, rtol=1e-10, atol=1e-10)
-    cross = gram.cross(sparse.csr_array(X[:9]))
-    np.testing.assert_allclose(cross.matmat(V), kernel.block(X[:9], X) @ V, rtol=1e-10, atol=1e-10)
+    assert np.array_equal(gram.matmat(V), threads.matmat(V))
+    np.testing.assert_allclose(gram.diagonal(), kernel.diagonal(X), rtol=1e-10)
+    kept = pickle.loads(pickle.dumps(gram.training()))
+    for cross in (gram.cross(sparse.csr_array(X[:9])), kept.cross(sparse.csr_array(X[:9]))):
+        np.testing.assert_allclose(cross.matmat(V), kernel.block(X[:9], X) @ V, rtol=1e-10, atol=1e-10)
 
 
 def test_far_from_the_origin_float32_tiles_keep_their_digits():
@@ -95,3 +101,13 @@ def test_operators_know_when_no_entry_is_negative(name, shift, operator):
     none_negative = bool((kernel.block(X, X) >= 0).all())
     assert gram.nonnegative <= none_negative
     assert gram.nonnegative or not nonnegative(kernel, X)
+
+
+@pytest.mark.parametrize("make", [DenseGram, lambda K, n_jobs: SparseGram(sparse.csr_array(K), n_jobs=n_jobs)])
+@pytest.mark.parametrize("n", [1, 127, 513, 1025])
+def test_given_matrices_of_odd_sizes_and_both_signs(make, n):
+    V, signed = np.random.default_rng(2).normal(size=(n, 3)), (rows(n) - 0.5) @ (rows(n) - 0.5).T
+    for K in (signed, np.abs(signed)):
+        gram = make(K, n_jobs=2)
+        assert relative(gram.matmat(V) - K @ V, np.abs(K) @ np.abs(V)) < 1e-12
+        assert gram.nonnegative == (K >= 0).all()

@@ -197,13 +197,15 @@ def test_without_finufft_the_extra_is_named(monkeypatch):
         BicliqueSpectralClustering(2, affinity="rbf", gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
 
 
-@pytest.mark.parametrize("data", ["blobs", "moons", "unequal"])
+@pytest.mark.parametrize("data", ["blobs", "moons", "unequal", "far apart"])
 def test_fits_are_those_of_exact_tiles(data):
     random = np.random.default_rng(0)
     if data == "blobs":
         X, k = make_blobs(1200, n_features=3, centers=4, random_state=3)[0], 4
     elif data == "moons":
         X, k = make_moons(2000, noise=0.06, random_state=0)[0], 2
+    elif data == "far apart":
+        X, k = spread_rows(2), 4
     else:
         X = np.concatenate([random.normal(size=(1800, 2)), random.normal(size=(160, 2)) + 6])
         X, k = np.concatenate([X, random.normal(size=(40, 2)) + [6, -6]]), 3
@@ -218,3 +220,12 @@ def test_fits_are_those_of_exact_tiles(data):
     assert (fast.predict(X) == fast.labels_).all()
     new = X[:50] + 1e-3
     assert adjusted_rand_score(fast.predict(new), tiled.predict(new)) > 0.97
+
+
+def test_weights_are_repeated_rows():
+    X, counts = spread_rows(2)[-300:], np.random.default_rng(0).integers(1, 4, 300)
+    options = {"affinity": "rbf", "gram": "fourier", "random_state": 0, "gamma": 0.5}
+    weighted = BicliqueSpectralClustering(2, **options).fit(X, sample_weight=counts)
+    repeated = BicliqueSpectralClustering(2, **options).fit(np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-5)
+    np.testing.assert_array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)

@@ -129,7 +129,7 @@ def test_weights_of_any_size_are_those_in_memory(blobs, way, size):
     for scheduler, given in (
         ("sync", weights),
         ("threads", delayed(weights)),
-        ("threads", delayed(weights, known=False)),
+        ("sync", delayed(weights, known=False)),
     ):
         with dask.config.set(scheduler=scheduler, num_workers=4):
             one = model(**way).fit(delayed(X), sample_weight=given)

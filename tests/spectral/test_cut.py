@@ -30,9 +30,10 @@ def matrix_of(cut):
 
 @pytest.mark.parametrize("m", [2, 4, 6])
 def test_contraction_of_the_tensor_and_its_degrees_are_the_closed_form(m):
-    K = np.abs(symmetric_matrix(5))
-    contraction = contracted(gram_tensor(K, m)) / 5 ** (m - 2)
-    np.testing.assert_allclose(contraction, contracted_gram(K, m))
+    signed = symmetric_matrix(5)
+    for K in (signed, np.abs(signed)):
+        contraction = contracted(gram_tensor(K, m)) / 5 ** (m - 2)
+        np.testing.assert_allclose(contraction, contracted_gram(K, m))
     np.testing.assert_allclose(contraction.sum(axis=1), (m / 2) ** 2 * cut_of(K, m).shrunken)
 
 
