@@ -222,10 +222,14 @@ def test_fits_are_those_of_exact_tiles(data):
     assert adjusted_rand_score(fast.predict(new), tiled.predict(new)) > 0.97
 
 
-def test_weights_are_repeated_rows():
+def test_weights_are_repeated_rows_and_those_of_exact_tiles():
     X, counts = spread_rows(2)[-300:], np.random.default_rng(0).integers(1, 4, 300)
-    options = {"affinity": "rbf", "gram": "fourier", "random_state": 0, "gamma": 0.5}
-    weighted = BicliqueSpectralClustering(2, **options).fit(X, sample_weight=counts)
-    repeated = BicliqueSpectralClustering(2, **options).fit(np.repeat(X, counts, axis=0))
-    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-5)
-    np.testing.assert_array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
+    options = {"affinity": "rbf", "random_state": 0, "gamma": 0.5}
+    fast, tiled = (
+        BicliqueSpectralClustering(4, gram=gram, precision="float64", **options).fit(X, sample_weight=counts)
+        for gram in ("fourier", "tiled")
+    )
+    repeated = BicliqueSpectralClustering(4, gram="fourier", **options).fit(np.repeat(X, counts, axis=0))
+    for found, labels in ((tiled, tiled.labels_), (repeated, repeated.labels_[np.cumsum(counts) - 1])):
+        np.testing.assert_allclose(fast.eigenvalues_, found.eigenvalues_, atol=1e-5)
+        np.testing.assert_array_equal(fast.labels_, labels)

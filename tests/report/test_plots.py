@@ -65,6 +65,7 @@ def test_selection(axes):
     assert rendered(plot_selection(model, ax=axes)) is axes
     stability = [one.stability for one in model.k_selection_.counted]
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), stability)
+    assert model.k_selection_.plot(axes) is axes
     assert plot_selection(model.k_selection_).get_xlabel() == axes.get_xlabel() == "number of clusters"
     with pytest.raises(ParameterError, match="nothing was selected"):
         plot_selection(fitted())

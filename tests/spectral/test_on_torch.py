@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from biclique.exceptions import DegreeError
+from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
 from biclique.gram.dense import DenseGram, StoredCross
@@ -290,3 +290,9 @@ def test_views_with_a_sign_come_to_the_host():
     z = torch.tensor([[1 + 2j, 3 - 4j]])
     assert to_host(z.conj().imag).tolist() == [[-2.0, 4.0]]  # stored as it is, with a bit that says it is negative
     assert to_host(z.conj()).tolist() == [[1 - 2j, 3 + 4j]]
+
+
+def test_landmarks_of_other_kernels_stay_on_the_host():
+    landmarks = NystroemMap(Laplacian(GAMMA), points(40), np.float64)
+    with pytest.raises(ParameterError, match="kernel of an inner product, not 'laplacian'"):
+        landmarks.columns(torch.tensor(points(5)))
