@@ -216,7 +216,7 @@ def test_a_scheduler_that_is_absent_or_has_no_workers(refused, folder, monkeypat
 
 @needs("distributed")
 @pytest.mark.once
-@pytest.mark.parametrize("seconds", [0, 3])
+@pytest.mark.parametrize("seconds", [0, 2])
 def test_ctrl_c_with_workers_is_one_line(folder, tmp_path, seconds):
     """While the workers are still being imported, and later."""
     X = np.random.default_rng(0).normal(size=(400_000, 8))
