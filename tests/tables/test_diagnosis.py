@@ -91,6 +91,7 @@ def test_looks_of_texts(look, values, words):
         (numbers("x", [np.nan] * 3), "mostly missing", "missing in every row (3)"),
         (numbers("customer_id", [903, 17, 5]), "id", "id: 3 different whole numbers, such as 903"),
         (numbers("customer_id", [17, 17, 5]), "number", "number"),
+        (numbers("id", [2**60 + 1, 2**60 + 2, 2**61]), "id", f"id: whole numbers beyond 2**53, such as {2**60}"),
         (numbers("", [3, 1, 2]), "id", "no name: number"),
     ],
 )

@@ -31,6 +31,8 @@ SHOWN_LEVELS = 4
 """Levels of a category that are named."""
 SHOWN_LETTERS = 30
 """Letters of a text that are shown."""
+EXACT = 2.0**53
+"""From here on float64 does not have every whole number."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 ORDER_WORDS = {
     ("day",): "date written day/month/year",
@@ -108,8 +110,12 @@ def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
         if counts_rows(values):
             return "id", f"id: counts the rows from {level(values[0], kind)}"
         present = values[~np.isnan(values)] if str(column.name).lower().endswith("id") else values[:0]
-        if len(present) and (present == np.rint(present)).all() and len(np.unique(present)) == len(present):
-            return "id", f"id: {len(present)} different whole numbers, such as {level(present[0], kind)}"
+        if len(present) and (present == np.rint(present)).all():
+            example = level(present[0], kind)
+            if len(np.unique(present)) == len(present):
+                return "id", f"id: {len(present)} different whole numbers, such as {example}"
+            if (np.abs(present) >= EXACT).all():  # different ones may be equal after rounding
+                return "id", f"id: whole numbers beyond 2**53, such as {example}"
     if column.name == "":
         return "id", f"no name: {kind}"
     return ("boolean", "boolean") if kind == "boolean" else ("number", "number")

@@ -53,6 +53,8 @@ FILLED = {"mean": "mean", "median": "median", "indicator": "mean"}
 """What missing numbers are replaced by, by the value of ``missing``."""
 SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 """scikit-learn's scalers, by the value of ``scale``."""
+ROUNDING = 16
+"""Units in the last place of the mean: a column that deviates less is a constant with rounding errors."""
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):
@@ -355,6 +357,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             if self.number_columns_ and self.scale != "none":
                 self.scaler_ = SCALERS[self.scale](copy=False).fit(X)
                 _check_size(name, np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)))
+                if self.scale == "standard":
+                    _divide_by_deviations(self.scaler_)
                 self._leave_booleans()
         self._learn_levels(levels)
 
@@ -444,6 +448,13 @@ def as_partitions(X: Any) -> Any:
     if hasattr(X, "map_partitions"):
         return X
     return dask("dask.dataframe").from_dask_array(X.rechunk({1: -1}), columns=[str(j) for j in range(X.shape[1])])
+
+
+def _divide_by_deviations(scaler: StandardScaler) -> None:
+    """Scale columns far from 0, such as times, too: scikit-learn takes deviations below n·ε·|mean| for rounding."""
+    deviation = np.sqrt(scaler.var_)
+    rounding = ROUNDING * np.spacing(np.abs(scaler.mean_))
+    scaler.scale_ = np.where(deviation > rounding, deviation, np.maximum(rounding, 1))
 
 
 def _check_size(name: str, fits: NDArray[np.bool_]) -> None:
