@@ -3,6 +3,7 @@
 import gzip
 import os
 import tomllib
+from contextlib import nullcontext as no_warning
 from datetime import datetime
 from pathlib import Path
 
@@ -124,9 +125,28 @@ def test_headers(write):
     assert read_frame(write("t.csv", numbers)).columns.tolist() == ["0", "1"]
     assert read_frame(write("t.csv", numbers), TextForm(header=True)).columns.tolist() == ["1", "2"]
     assert read_frame(write("t.csv", 'a,"b;;;;"\n1,2\n')).columns.tolist() == ["a", "b;;;;"]
-    with pytest.warns(TableWarning, match="was read as a row of numbers"):
-        assert len(read_frame(write("t.csv", "2001,2002,2003\n1,2,3\n"))) == 2
     assert read_frame(write("t.csv", ",\n1,2\n")).isna().to_numpy()[0].all()
+
+
+@pytest.mark.parametrize(
+    ("first", "rows", "shown"),
+    [
+        ("2001,2002,2003", "1,2,3", "2001, 2002, …"),
+        ("2000,2010,2020", "1.5,2.5,1", "2000, 2010, …"),
+        ("2019,2020", "3,4", "2019, 2020"),
+        ("2019,2020", "2001,2017", None),
+        ("2019,2019", "3,4", None),
+        ("10,50", "0.5,?\n0.1,-0.25", "10, 50"),
+        ("10,50", "0.5,0.7\n3,0.25", None),
+        ("1.5,50", "0.5,0.7", None),
+        ("10,50", f"0.5,0.7\n0.1,{'0' * 200_000}.5", "10, 50"),
+    ],
+)
+def test_numbers_that_may_be_names_are_noted(first, rows, shown, write):
+    path = write("t.csv", f"{first}\n{rows}\n")
+    noted = pytest.warns(TableWarning, match=rf"first line \({shown}\) was read as a row of numbers")
+    with no_warning() if shown is None else noted:
+        assert len(read_frame(path)) == 2 + rows.count("\n")
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,10 @@ TEXT_BLOCK = 2**25
 """Bytes of a file in parts that are read at once."""
 FIRST_BYTES = 2**22
 """Bytes of a file in parts that say what its columns hold."""
+LOOKED_AT = 20
+"""Rows that say whether a first line of numbers may hold names."""
+YEARS = range(1900, 2101)
+"""Whole numbers that are names of columns rather than values, if the rows below have no such."""
 QUOTED = re.compile(r'"[^"]*"')
 EXCEL_LINE = re.compile(r"(?:sep=([,;\t|])\r?\n)?")
 BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))*")
@@ -123,14 +127,17 @@ def find_head(path: Path, data: bytes, form: TextForm) -> Head:
     is_tsv = Path(path.name.lower().removesuffix(".gz")).suffix in (".tsv", ".tab")
     delimiter = "\t" if is_tsv else excel[1] or find_delimiter(first, form.decimal)  # type: ignore[index]
     lines = io.StringIO(text[start:], newline="")
-    fields = [field.strip() for field in next(csv.reader(lines, delimiter=delimiter))]
+    reader = csv.reader(lines, delimiter=delimiter)
+    fields = [field.strip() for field in next(reader)]
+    end = lines.tell()
     has_names = not all(_is_number(field, form.decimal) for field in fields) if form.header is None else form.header
     names = fields if has_names else [str(j) for j in range(len(fields))]
     check_names(name, names)
-    start += lines.tell() if has_names else 0
-    if form.header is None and _may_be_names(fields):
+    start += end if has_names else 0
+    if not has_names and form.header is None and _are_whole(fields) and _may_be_names(fields, reader, form.decimal):
+        shown = ", ".join([*fields[:2], *["…"] * (len(fields) > 2)])
         warn_user(
-            f"{name}: the first line ({fields[0]}, {fields[1]}, …) was read as a row of numbers; if it holds the names "
+            f"{name}: the first line ({shown}) was read as a row of numbers; if it holds the names "
             "of the columns, say so: header=True.",
             TableWarning,
         )
@@ -148,11 +155,28 @@ def _is_number(field: str, decimal: str) -> bool:
     return is_missing(field) or as_number(field, decimal) is not None or as_amount(field, decimal) is not None
 
 
-def _may_be_names(fields: list[str]) -> bool:
-    """True for whole numbers that go up by one, such as years."""
-    if len(fields) < 3 or not all(field.isdecimal() and len(field) < 10 for field in fields):
+def _are_whole(fields: Iterable[str]) -> bool:
+    """True for whole numbers of at most 9 digits."""
+    return all(field.strip().isdecimal() and len(field) < 10 for field in fields)
+
+
+def _may_be_names(first: list[str], reader: Iterator[list[str]], decimal: str) -> bool:
+    """True for whole numbers that go up by one, are years above other rows, or stand above fractions alone."""
+    numbers = list(map(int, first))
+    if len(numbers) >= 3 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return True
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # of a field that is too long; pyarrow reads it
+        rows += islice(reader, LOOKED_AT)
+    if len({*numbers}) < len(numbers) or not any(map(any, rows)):
         return False
-    return list(map(int, fields)) == list(range(int(fields[0]), int(fields[0]) + len(fields)))
+    if _are_years(first):
+        return not any(map(_are_years, rows))
+    return all(decimal in field for field in chain.from_iterable(rows) if not is_missing(field))
+
+
+def _are_years(fields: Iterable[str]) -> bool:
+    return _are_whole(fields) and all(int(field) in YEARS for field in fields)
 
 
 # Fields
