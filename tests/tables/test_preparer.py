@@ -226,7 +226,7 @@ ROBUST = {"missing": "median", "scale": "robust"}
         ({"x": [1.0, np.inf]}, {"missing": "mean"}, DataError, r"infinite value \(inf\) in row 2, column 'x'"),
         ({"x": [1.0, None], "y": [None, 1.0]}, {"missing": "drop"}, DataError, "every row has a missing value"),
         ({"x": [None, None], "y": [1.0, 2.0]}, {"missing": "mean"}, DataError, r"missing in every row \(2\)"),
-        ({"x": [1e308, -1e308]}, {}, DataError, "too large to scale"),
+        ({"y": [1.0, 2.0], "x": [1e308, -1e308]}, {}, DataError, "column 'x' has values too large to scale: divide it"),
         ({"x": [1e308, 1e308, None]}, {"missing": "mean"}, DataError, "too large to scale"),
         ({"x": [1e308, 1e308, None]}, {"missing": "mean", "scale": "none"}, DataError, "too large to scale"),
         ({"x": [1e308, 1.7e308, None]}, ROBUST, DataError, "too large to scale"),

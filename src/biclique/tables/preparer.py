@@ -352,11 +352,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             if self.number_columns_ and self.missing in FILLED:
                 self.imputer_ = SimpleImputer(strategy=FILLED[self.missing]).fit(X)
-                _check_size(name, np.isfinite(self.imputer_.statistics_))
+                _check_size(name, self.number_columns_, np.isfinite(self.imputer_.statistics_))
                 X = self.imputer_.transform(X)
             if self.number_columns_ and self.scale != "none":
                 self.scaler_ = SCALERS[self.scale](copy=False).fit(X)
-                _check_size(name, np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)))
+                _check_size(name, self.number_columns_, np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)))
                 if self.scale == "standard":
                     _divide_by_deviations(self.scaler_)
                 self._leave_booleans()
@@ -412,7 +412,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.scaler_ is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 X = self.scaler_.transform(X)  # in place
-            _check_size(name_of(frame), np.isfinite(X) | gaps)
+            _check_size(name_of(frame), self.number_columns_, np.isfinite(X) | gaps)
         if n_out > X.shape[1]:
             X = np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)])
         return X, kept
@@ -457,7 +457,11 @@ def _divide_by_deviations(scaler: StandardScaler) -> None:
     scaler.scale_ = np.where(deviation > rounding, deviation, np.maximum(rounding, 1))
 
 
-def _check_size(name: str, fits: NDArray[np.bool_]) -> None:
-    """Refuse a table if a number of it, or of what was learnt of it, does not fit float64."""
-    if not fits.all():
-        raise DataError(f"{name}: values too large to scale; rescale the columns first, or use scale='none'.")
+def _check_size(name: str, columns: Sequence[str], fits: NDArray[np.bool_]) -> None:
+    """Refuse a table if a number of a column, or of what was learnt of it, does not fit float64."""
+    fit = fits.reshape(-1, len(columns)).all(axis=0)
+    if not fit.all():
+        raise DataError(
+            f"{name}: column {columns[int(fit.argmin())]!r} has values too large to scale: divide it by a power of 10 "
+            "first, such as 1e200, or leave it out with drop=…."
+        )
