@@ -45,7 +45,7 @@ def test_standard_input_and_output(send, done, zipped):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (TEXT.replace("n7,9.07", "n7,oops"), "numbers, but for 1 of 60: 'oops' in row 7 (from 0)"),
+        (TEXT.replace("n7,9.07", "n7,oops"), "numbers, but for 1 of 60: 'oops' in row 8; if 'oops' stands for a gap"),
         ("", "standard input: the file is empty"),
     ],
 )

@@ -161,7 +161,8 @@ SEVERAL_WAYS = "a  numbers written in several ways, such as '0,5' and '1.500'"
         ("a,b,c,name", '"{0},{1}",{2}.{1},{2},n{3}', "", POINTS, "--id name --drop b --decimal ,"),
         ("a;b;c", "{0},{1};{2},{1};{4}", "", "decimal", "--decimal , --missing mean"),  # a gap
         ("a;b", "{5};{2},25", "--decimal ,", SEVERAL_WAYS, "--decimal , --drop a"),
-        ("a,b", "{0},{6}", "", "b  numbers, but for 1 of 40: '1O' in row 4 (from 0)", "--drop b"),
+        ("a;b;c", "{0},{1};1.07{1},{2};{2},{1} %", "", "such as '1.070,0'", "--decimal ,"),  # thousands and shares
+        ("a,b", "{0},{6}", "", "b  numbers, but for 1 of 40: '1O' in row 5", "--drop b"),
     ],
 )
 def test_one_more_run_is_enough(done, explained, tmp_path, names, fields, given, words, advice):
@@ -172,6 +173,7 @@ def test_one_more_run_is_enough(done, explained, tmp_path, names, fields, given,
     err = explained(f"cluster t.csv -k 2 {given}")
     assert words in err
     assert (POINTS in err) == (words == POINTS)
+    assert ("; it leaves out '" in err) == ("--drop" in advice)
     assert pasted(err).endswith(f"-k 2 {given} {advice.removeprefix(given).strip()}".replace("  ", " "))
     done(f"{pasted(err)} -q")
 

@@ -37,7 +37,7 @@ from biclique.models.saving import save
 from biclique.runtime.arguments import Names
 from biclique.selection.count_search import MOST_CLUSTERS, select_n_clusters
 from biclique.tables.atomic_files import check_target
-from biclique.tables.diagnosis import Advice, ColumnsError
+from biclique.tables.diagnosis import Advice, ColumnsError, way_out
 from biclique.tables.frames import kind_of, texts_of
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import FORMATS
@@ -255,7 +255,7 @@ def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> Table
     words = options.arguments
     if advice.mostly_categories and (options.affinity, options.metric) == (NEIGHBORHOODS, METRICS[0]):
         words, advice = (*words, "--metric", "gower"), replace(advice, missing=None)  # which compares rows with gaps
-    way = ["This deals with all of them:", f"  {command(words, advice)}"]
+    way = way_out(command(words, advice), advice.drop)
     explained = TableError(first)
     for note in (*others, *more, *([error.hopeless] if error.hopeless else way)):
         explained.add_note(note)

@@ -12,7 +12,7 @@ import numpy as np
 from biclique._typing import FloatArray
 from biclique.exceptions import TableError, printable
 from biclique.tables.frames import kind_of, level, levels_of, numbers_of
-from biclique.tables.text_form import THOUSANDS, Kind, as_amount, as_number, date_orders
+from biclique.tables.text_form import SWAPPED, THOUSANDS, Kind, TextForm, as_amount, as_number, date_orders, meaning_of
 
 Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "decimal comma", "mostly missing"]
 
@@ -34,6 +34,7 @@ SHOWN_LETTERS = 30
 EXACT = 2.0**53
 """From here on float64 does not have every whole number."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+DECIMAL_COMMAS = TextForm(decimal=",")
 ORDER_WORDS = {
     ("day",): "date written day/month/year",
     ("month",): "date written month/day/year",
@@ -46,6 +47,8 @@ TOO_MANY = "These are too many columns to name in one call: choose those to use,
 """The sentence in place of a call that nobody could paste."""
 MOST_PASTED = 1000
 """Columns that a call to paste names."""
+MOST_NAMED = 20
+"""Columns that a message names."""
 MOST_DESCRIBED = 100
 """Columns of which an error says what they look like."""
 
@@ -153,8 +156,10 @@ def _look_of_numbers(levels: Counter[str], column: Any) -> tuple[Look, str] | No
     wrong = {text for text in levels if as_number(text) is None}
     comma = {text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip())}
     grouped = {text for text in wrong if THOUSANDS.fullmatch(text.strip())}
+    both = {text for text in wrong if "," in text and THOUSANDS.fullmatch(text.strip().translate(SWAPPED))}
+    amounts = {text for text in wrong if as_amount(text) or as_amount(text, ",")}
     point = {text for text in levels if "." in text} - wrong
-    other = wrong - comma - grouped
+    other = wrong - comma - grouped - both - amounts
     n, n_other = levels.total(), sum(levels[text] for text in other)
     if 2 * n_other >= n or not (wrong or point):
         return None
@@ -162,20 +167,31 @@ def _look_of_numbers(levels: Counter[str], column: Any) -> tuple[Look, str] | No
     def first(some: set[str]) -> str:
         return _short(next(text for text in levels if text in some))
 
-    decimal, thousands = comma - grouped, grouped - comma  # "1,000" can be either
     if other:
-        row = int(column.isin(other).argmax())
+        row = int(column.isin(other).argmax()) + 1
         commas = " with commas" if comma else ""
-        return "text", f"numbers{commas}, but for {n_other} of {n}: {first(other)} in row {row} (from 0)"
-    if decimal and (point or thousands):
-        return "text", f"numbers written in several ways, such as {first(decimal)} and {first(point | thousands)}"
+        return "text", f"numbers{commas}, but for {n_other} of {n}: {first(other)} in row {row}{_gap_hint(other)}"
+    decimal, thousands = (comma - grouped) | both, grouped - comma  # "1,000" can be either
+    sure = decimal | {text for text in amounts if not as_amount(text)}
+    if sure and meaning_of([*levels], DECIMAL_COMMAS, numbers=True)[0] == "number":
+        return "decimal comma", f"numbers with a decimal comma, such as {first(sure)}: say so with decimal=','"
+    if amounts:
+        return None
     if decimal:
-        return "decimal comma", f"numbers with a decimal comma, such as {first(decimal)}: say so with decimal=','"
+        return "text", f"numbers written in several ways, such as {first(decimal)} and {first(point | thousands)}"
     if grouped:
         either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
         return "text", f"numbers with thousands separators, such as {first(grouped)}: write them without{either}"
     why = "with a decimal comma a point is refused: it may mean thousands"
     return "text", f"numbers as texts ({why}), such as {first(point)}"
+
+
+def _gap_hint(words: Collection[str]) -> str:
+    """What to do about words such as "unknown" or "-" among numbers; nothing if there is a digit in one of them."""
+    if any(letter.isdigit() for word in words for letter in word):
+        return ""
+    shown = " or ".join(_short(word) for word in sorted(words)[:SHOWN_LEVELS])
+    return f"; if {shown} stands for a gap, leave such fields empty"
 
 
 def counts_rows(values: FloatArray) -> bool:
@@ -240,10 +256,18 @@ class ColumnsError(TableError):
     def __init__(self, description: str, hopeless: str, advice: Advice, call: str = "") -> None:
         super().__init__(description, hopeless, advice, call)
         self.description, self.hopeless, self.advice = description, hopeless, advice
-        self._way = hopeless or f"This deals with all of them:\n  {call}"
+        gone = [*advice.drop, *advice.decimal, *advice.year_last]
+        self._way = hopeless or "\n".join(way_out(call, gone))
 
     def __str__(self) -> str:
         return f"{self.description}\n{self._way}"
+
+
+def way_out(call: str, gone: Sequence[str]) -> list[str]:
+    """Two lines: a sentence with the columns that are ``gone`` after this call, and the call."""
+    shown = [printable(repr(name)) for name in gone[:MOST_NAMED]] + ["…"] * (len(gone) > MOST_NAMED)
+    leaves_out = f"; it leaves out {', '.join(shown)}" if gone else ""
+    return [f"This deals with all of them{leaves_out}:", f"  {call}"]
 
 
 def first_gap(frame: Any) -> str:

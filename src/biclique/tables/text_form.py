@@ -20,6 +20,7 @@ BOOLEANS = {"true": True, "false": False}
 DATE_ORDERS = ("day", "month")
 """What may come first in dates such as 01/02/2020."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity)", re.ASCII | re.IGNORECASE)
+SWAPPED = {ord(","): ".", ord("."): ","}
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
 SIGNED = re.compile(r"([+-]?)([$€£¥]?) ?([+-]?)(\d[\d.,]*) ?([%$€£¥]?)", re.ASCII)
 TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?"
@@ -78,15 +79,19 @@ def as_number(field: str, decimal: str = ".") -> float | None:
     return float(text) if NUMBER.fullmatch(text) else None
 
 
+def as_grouped(field: str, decimal: str = ".") -> float | None:
+    """A field with separators of thousands, such as 1,071.70, or without as a number, or None."""
+    text = field.strip()
+    digits = text.translate(SWAPPED) if decimal == "," else text
+    return float(digits.replace(",", "")) if THOUSANDS.fullmatch(digits) else as_number(text, decimal)
+
+
 def as_amount(field: str, decimal: str = ".") -> tuple[str, float] | None:
     """The sign and the number of a field such as 56%, $1,200 or 7 €, or None: 56% is 56."""
     found = SIGNED.fullmatch(field.strip())
     if found is None or bool(found[2]) == bool(found[5]) or (found[1] and found[3]):
         return None
-    digits = found[4].translate({ord(","): ".", ord("."): ","}) if decimal == "," else found[4]
-    if "," in digits and not THOUSANDS.fullmatch(digits):
-        return None
-    number = as_number(found[1] + found[3] + digits.replace(",", ""))
+    number = as_grouped(found[1] + found[3] + found[4], decimal)
     return None if number is None else (found[2] or found[5], number)
 
 
@@ -123,8 +128,9 @@ def date_orders(fields: Iterable[str]) -> tuple[str, ...]:
 def meaning_of(fields: Sequence[str], form: TextForm | None, numbers: bool) -> tuple[Kind, Sequence[Any]]:
     """What all fields of a column are, apart from missing ones, and their values; texts if they are nothing else.
 
-    Amounts are ``numbers`` before or behind one sign, such as $. A column without a field is one of numbers. Without a
-    form all columns are texts.
+    Amounts are numbers before or behind one sign, such as $. With ``numbers`` also numbers without a sign; thousands
+    are separated in them if one of them has both separators: 1,071.70, but not 1,071 alone. A column without a field is
+    one of numbers. Without a form all columns are texts.
     """
     if form is None:
         return "text", fields
@@ -143,6 +149,8 @@ def meaning_of(fields: Sequence[str], form: TextForm | None, numbers: bool) -> t
     ]
     if numbers:
         readers.insert(0, ("number", lambda field: as_number(field, form.decimal)))
+        if any("," in field and "." in field for field in fields):
+            readers.append(("number", lambda field: as_grouped(field, form.decimal)))
     for kind, read in readers:
         values = list(takewhile(lambda value: value is not None, map(read, fields)))
         if len(values) == len(fields):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.tables.diagnosis import (
+    MOST_NAMED,
     MOST_PASTED,
     NOTHING_LEFT,
     TOO_MANY,
@@ -25,8 +26,6 @@ from biclique.tables.diagnosis import (
 from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
 from biclique.tables.text_form import Kind, as_number
 
-MOST_NAMED = 20
-"""Columns that a message names."""
 SHOWN = 5
 """Rows or levels that a warning names."""
 
