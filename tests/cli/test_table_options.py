@@ -178,6 +178,15 @@ def test_one_more_run_is_enough(done, explained, tmp_path, names, fields, given,
     done(f"{pasted(err)} -q")
 
 
+def test_a_category_that_may_be_the_answer_is_offered_as_label(done, explained, tmp_path):
+    rows = [f"{i % 2 * 9 + i % 7 / 9:.2f},{'ab'[i % 2]},{'cd'[i % 4 // 2]}\n" for i in range(40)]
+    (tmp_path / "t.csv").write_text("x,Truth,kind\n" + "".join(rows))
+    assert "If Truth holds known classes, write --label Truth" in explained("cluster t.csv -k 2")
+    err = explained("cluster t.csv -k 2 --label Truth")
+    assert "known classes" not in err
+    assert "error 0.0000" in done(pasted(err))[0]
+
+
 @pytest.mark.parametrize("text", ["a b\n1 2\n3 4\n5 9\n", "id,note\nx1,so it is\nx2,as it was\nx3,in the end\n"])
 def test_a_table_without_any_column_of_use_gets_no_command(explained, tmp_path, text):
     (tmp_path / "t.csv").write_text(text)

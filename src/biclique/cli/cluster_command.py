@@ -55,6 +55,8 @@ examples:
 ADD = "add rows, or label it by a saved model (biclique predict)"
 FILL = "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
 """Ways out if too few rows are left."""
+CLASSES = ("class", "classes", "label", "labels", "target", "truth", "ground_truth", "species", "y")
+"""Names of categories that may be the answer rather than a part of the question."""
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
 
@@ -257,6 +259,11 @@ def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> Table
         words, advice = (*words, "--metric", "gower"), replace(advice, missing=None)  # which compares rows with gaps
     way = way_out(command(words, advice), advice.drop)
     explained = TableError(first)
+    known = [name for name in advice.categorical if name.lower() in CLASSES and options.label is None]
+    more += [
+        f"If {name} holds known classes, write --label {name} and not --categorical: it would decide the clusters."
+        for name in known
+    ]
     for note in (*others, *more, *([error.hopeless] if error.hopeless else way)):
         explained.add_note(note)
     return explained
