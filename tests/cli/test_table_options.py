@@ -213,6 +213,18 @@ def test_columns_that_only_name_the_rows_are_noted(done, tmp_path, names, fields
     assert err.count(words) == 1
 
 
+def test_a_sheet_of_excel(done, tmp_path):
+    pytest.importorskip("openpyxl")
+    pd = pytest.importorskip("pandas")
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for sheet, n in (("First", 4), ("Last", 6)):
+            pd.DataFrame({"x": [9.0 * i * i for i in range(n)]}).to_excel(book, sheet_name=sheet, index=False)
+    out, err = done("cluster t.xlsx -k 2")
+    assert ("4 rows" in out, "its sheets: 'First', 'Last'; --sheet chooses another" in err) == (True, True)
+    assert "6 rows" in done("cluster t.xlsx -k 2 --sheet Last --save m.skops")[0]
+    assert "6 rows" in done("predict m.skops t.xlsx --sheet Last")[0]
+
+
 def test_kept_gaps_are_for_gower(done, refused, explained, people):
     error = refused("cluster people.csv -k 3 --missing keep")
     assert error.startswith("2 --missing keep is for --metric gower and --affinity gower")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from biclique.exceptions import MissingExtraError, ParameterError, TableError, TableWarning
+from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError, TableWarning
 from biclique.tables.diagnosis import ColumnsError
 from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of, texts_of
 from biclique.tables.reading import FORMATS, TableFormat, read_frame, read_table, size_of
@@ -261,6 +261,32 @@ def test_excel(tmp_path):
     assert numbers_of(frame["price"]).tolist()[:2] == [1200, 5]
 
 
+def test_sheets_of_excel(tmp_path):
+    pytest.importorskip("openpyxl")
+    rows = {
+        "Note": [["Made in May"]],
+        "Data": [["a", "b"], [1, 2], [3, 4]],
+        "Title": [["R", None], [None] * 2, ["a", "b"], [1, 2]],
+    }
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for sheet, cells in rows.items():
+            pd.DataFrame(cells).to_excel(book, sheet_name=sheet, header=False, index=False)
+    assert read_table(tmp_path / "t.xlsx", sheet="Data").X.tolist() == [[1, 2], [3, 4]]
+    with (
+        pytest.warns(
+            TableWarning, match=r"its first sheet was read; its sheets: 'Note', 'Data', 'Title'; sheet=… chooses"
+        ),
+        pytest.raises(DataError, match=r"t.xlsx \(the first of its sheets .*; sheet=… chooses another\): 0 rows"),
+    ):
+        read_table(tmp_path / "t.xlsx")
+    with pytest.raises(TableError, match="sheet 'Dat' does not exist; sheets: 'Note', 'Data', 'Title'"):
+        read_table(tmp_path / "t.xlsx", sheet="Dat")
+    with pytest.raises(TableError, match=r"first line lacks names of columns.* in row 3, delete the rows"):
+        read_table(tmp_path / "t.xlsx", sheet="Title")
+    with pytest.raises(TableError, match="a NumPy file has no sheets: leave sheet='a' out"):
+        read_table(tmp_path / "t.npy", sheet="a")
+
+
 def test_numpy_files(tmp_path):
     X = np.arange(12.0).reshape(4, 3)
     np.save(tmp_path / "t.npy", X)
@@ -316,7 +342,8 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
         ("t.npy", b"rubbish", "not a readable NumPy file"),
         ("t.npz", b"PK rubbish", "not a readable NumPy file"),
         ("t.parquet", b"rubbish", "not a readable Parquet file"),
-        ("t.xlsx", b"rubbish", "not a readable Excel file"),
+        ("t.xlsx", b"PK rubbish", "not a readable Excel file"),
+        ("t.xlsx", "a,b\n1,2\n", "not a readable Excel file: if it is text, rename it to end in .csv"),
         ("t.xls", b"x", r"unknown kind of table; the name must end in one of \.csv"),
         ("t.zarr", b"x", "not a readable Zarr array"),
     ],

@@ -60,6 +60,7 @@ class TableOptions(Options):
         choices=TEXT_CHOICES["date_order"],
     )
     encoding: str | None = table_option("of a text file, such as latin-1", "--encoding", metavar="NAME")
+    sheet: str = table_option("sheet of an Excel file (default: the first)", "--sheet", default="", metavar="NAME")
 
     @property
     def shown_table(self) -> str:
@@ -74,7 +75,7 @@ class TableOptions(Options):
     def form(self, fitted: Mapping[str, str] | None = None) -> TextForm:
         """How a text file is written: by the options, else as the table of the fit."""
         found: dict[str, Any] = {**(fitted or {}), **self.written}
-        return TextForm(**{**found, "header": HEADER[found.get("header", "auto")]})
+        return TextForm(**{**found, "header": HEADER[found.get("header", "auto")], "sheet": self.sheet})
 
     def names(self, name: str, columns: Sequence[str]) -> list[str]:
         """The columns that an option such as ``id`` names."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import TableError, optional, printable
+from biclique.exceptions import TableError, TableWarning, optional, printable, warn_user
 from biclique.runtime.memory import require_memory
 from biclique.tables.array_tables import array_parts, open_npy, open_zarr, read_array, read_npz
 from biclique.tables.frames import INSTALL, as_frame, dask, pandas, settled, texts_of, with_texts
@@ -43,24 +43,58 @@ class TableFormat:
 
 
 def read_excel(path: Path, form: TextForm, texts: Collection[str]) -> Any:
-    """The first sheet; columns that are not in ``texts`` hold what all of their fields mean."""
+    """The first sheet, or the form's; columns that are not in ``texts`` hold what all of their fields mean."""
     optional("openpyxl", INSTALL)
-    header = None if form.header is False else 0
-    frame = pandas().read_excel(path, header=header, dtype=object, na_filter=False)
+    name = printable(path)
+    with path.open("rb") as file:
+        if file.read(2) != b"PK":
+            raise TableError(
+                f"{name}: not a readable Excel file: if it is text, rename it to end in .csv; if it is of an old Excel "
+                "(.xls), open it there and save it as .xlsx."
+            )
+    with pandas().ExcelFile(path, engine="openpyxl") as book:
+        sheets = [str(sheet) for sheet in book.sheet_names]
+        shown = ", ".join(printable(repr(sheet)) for sheet in sheets)
+        if form.sheet and form.sheet not in sheets:
+            raise TableError(f"{name}: sheet {form.sheet!r} does not exist; sheets: {shown}.")
+        header = None if form.header is False else 0
+        frame = pandas().read_excel(book, form.sheet or 0, header=header, dtype=object, na_filter=False)
     frame.columns = ["" if str(name).startswith("Unnamed: ") else str(name).strip() for name in frame.columns]
-    frame = as_frame(frame, printable(path))
-    for name in frame.columns:
-        if name not in texts:
-            frame[name] = settled(frame[name], form, numbers=True)
+    others = f" (the first of its sheets {shown}; sheet=… chooses another)" * (len(sheets) > 1 and not form.sheet)
+    if header == 0:
+        _refuse_title(name + others, frame)
+    frame = as_frame(frame, name)
+    for column in frame.columns:
+        if column not in texts:
+            frame[column] = settled(frame[column], form, numbers=True)
+    if others:
+        warn_user(f"{name}: its first sheet was read; its sheets: {shown}; sheet=… chooses another.", TableWarning)
+    frame.attrs["others"] = others
     return frame
+
+
+def _refuse_title(name: str, frame: Any) -> None:
+    """Refuse a sheet with a title above the names of its columns: half of its first line is empty, the last field too.
+
+    The names are the first row of texts without a gap.
+    """
+    names = list(frame.columns)
+    if not names or names[-1] or 2 * names.count("") < len(names):
+        return
+    for row, fields in enumerate(frame.itertuples(index=False), start=2):
+        if all(isinstance(field, str) and field.strip() for field in fields):
+            raise TableError(
+                f"{name}: its first line lacks names of columns. If they stand in row {row}, delete the rows above it."
+            )
 
 
 TEXT = TableFormat("text file", read_text, open_text, is_text=True)
 PARQUET = TableFormat("Parquet file", read_parquet, open_groups)
+EXCEL = TableFormat("Excel file", read_excel)
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab", ".csv.gz", ".txt.gz", ".tsv.gz", ".tab.gz"), TEXT),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
-    ".xlsx": TableFormat("Excel file", read_excel),
+    ".xlsx": EXCEL,
     ".npy": TableFormat("NumPy file", partial(read_array, open_npy), partial(array_parts, open_npy)),
     ".npz": TableFormat("NumPy file", read_npz),
     ".zarr": TableFormat("Zarr array", partial(read_array, open_zarr), partial(array_parts, open_zarr)),
@@ -82,11 +116,16 @@ def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[tuple[Path, TableFormat]]:
+def opened(path: str | os.PathLike[str], form: TextForm = PLAIN) -> Iterator[tuple[Path, TableFormat]]:
     """A file that exists, and its format. Whatever a damaged one makes a library raise becomes one sentence."""
     file, name, kind = Path(path), printable(path), find_format(path)
     if kind is None:
-        raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
+        raise TableError(
+            f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}. Excel saves others as "
+            ".xlsx."
+        )
+    if form.sheet and kind is not EXCEL:
+        raise TableError(f"{name}: a {kind.name} has no sheets: leave sheet={form.sheet!r} out.")
     with readable(path, kind.name):
         if not file.exists():
             raise TableError(f"{name}: no such {'folder' if ending_of(path) == '.zarr' else 'file'}.")
@@ -105,11 +144,12 @@ def read_frame(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: C
     - Columns in ``texts``, such as ids, stay as they are written: "007".
     - ``attrs["name"]`` is the file for messages.
     """
-    with opened(path) as (file, kind):
+    with opened(path, form) as (file, kind):
         require_memory(COPIES * size_of(path), f"{printable(path)}: the table in memory", FEWER)
         before = stamp(file)
         frame = with_texts(kind.read(file, form, texts), texts)
-    frame.attrs = {"name": printable(path), "settled": kind.is_text, "stamp": before}
+    name = printable(path) + frame.attrs.get("others", "")
+    frame.attrs = {"name": name, "settled": kind.is_text, "stamp": before}
     return frame
 
 
@@ -129,7 +169,7 @@ def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: 
 
     The columns of a text file hold what they hold in its first rows; other values below are an error.
     """
-    with opened(path) as (file, kind):
+    with opened(path, form) as (file, kind):
         if kind.open is None:
             raise TableError(f"{printable(path)}: a {kind.name} is read whole: save it as Parquet to read it in parts.")
         read, places, nothing = kind.open(file, form, texts)
@@ -169,6 +209,7 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     drop_missing: bool | None = False,
+    sheet: str = "",
 ) -> Table:
     """Read a table of numbers by the ending of its name.
 
@@ -177,10 +218,11 @@ def read_table(
     leaves such rows out; None keeps them. Booleans are 0 and 1.
 
     Text files: ``header`` says whether the first line holds names; by default it does unless all of its fields are
-    numbers. ``decimal`` is "." or ",". ``encoding`` is one of Python's, such as "latin-1".
+    numbers. ``decimal`` is "." or ",". ``encoding`` is one of Python's, such as "latin-1". Excel files: ``sheet`` is
+    the name of a sheet; "" is the first.
     """
     roles = [name for name in (label, id) if name is not None]
-    frame = read_frame(path, TextForm(header, decimal, encoding=encoding), texts=roles)
+    frame = read_frame(path, TextForm(header, decimal, encoding=encoding, sheet=sheet), texts=roles)
     missing = "keep" if drop_missing is None else "drop" if drop_missing else "refuse"
     preparer = TablePreparer(drop=[*roles, *drop], missing=missing, scale="none")
     X, kept = preparer.fit(frame).transform_rows(frame)

@@ -36,12 +36,14 @@ class TextForm:
     - ``decimal``: "." or ",".
     - ``date_order``: "day" reads 31/12/2020 as a date, "month" 12/31/2020. 2020-12-31 is always a date.
     - ``encoding``: one of Python's, such as "latin-1". UTF-16 with a byte order mark is recognised.
+    - ``sheet``: the name of a sheet of an Excel file; "" is the first.
     """
 
     header: bool | None = None
     decimal: str = "."
     date_order: str = ""
     encoding: str = "utf-8"
+    sheet: str = ""
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
