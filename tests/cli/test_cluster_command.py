@@ -156,23 +156,26 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, message, refu
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "words"),
     [
-        "cluster",
-        "cluster -k 3",
-        "cluster iris",
-        "cluster iris -k 3 --affinity precomputed",
-        "cluster iris -k 3 --gram sparse",
-        "cluster iris -k 3 --stream",
-        "paint",
-        "hypergraph",
+        ("cluster", "usage: biclique cluster --help"),
+        ("cluster -k 3", "TABLE"),
+        ("cluster iris", "--clusters"),
+        ("cluster iris -k 3 --affinity precomputed", "precomputed"),
+        ("cluster iris -k 3 --gram sparse", "sparse"),
+        ("cluster iris -k 3 --stream", "unrecognized arguments: --stream; usage: biclique cluster --help"),
+        ("cluster iris -k 3 --degree x", "--degree: needs a number, such as 0.5, got 'x'"),
+        ("paint", "usage: biclique --help"),
+        ("hypergraph", "usage: biclique hypergraph --help"),
+        ("hypergraph cluster h.json -k select", "--clusters: needs a whole number, such as 3, got 'select'"),
+        ("hypergraph cluster h.json -k 2 --stream x", "--stream x; usage: biclique hypergraph cluster --help"),
     ],
 )
-def test_usage_errors_exit_with_2(arguments, capsys):
+def test_usage_errors_exit_with_2(arguments, words, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments.split())
     err = capsys.readouterr().err
-    assert (stop.value.code, err.count("\n"), "usage:" in err) == (2, 1, True)
+    assert (stop.value.code, err.count("\n"), "usage:" in err, words in err) == (2, 1, True, True)
 
 
 @pytest.mark.parametrize(

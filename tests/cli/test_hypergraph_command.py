@@ -100,7 +100,7 @@ def test_what_goes_wrong_is_one_line(refused, tmp_path, arguments, code, message
 def test_papers_by_their_columns(done, facts, refused, tmp_path):
     (tmp_path / "papers.csv").write_text(PAPERS)
     for action in ("info papers.csv", "cluster papers.csv -k 2 -o labels.csv", "convert papers.csv papers.json"):
-        to_paste = f"biclique hypergraph info papers.csv {COLUMNS}. If a line is an edge: --header yes"
+        to_paste = f"biclique hypergraph {action} {COLUMNS}. If a line is an edge: --header yes"
         assert to_paste in refused(f"hypergraph {action}")
         assert not Path("papers.json").exists()
         assert "5 vertices, 3 edges of size 2, 6 incidences" in done(f"hypergraph {action} {COLUMNS}")[0]

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,7 @@ from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph.expansions import EXPANSIONS, SPLITTINGS
 from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
+from biclique.hypergraph.files.edge_list import quoted
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.progress import format_seconds
 from biclique.tables.atomic_files import check_target
@@ -80,9 +82,10 @@ class EdgeList(Options):
     )
 
     def in_words(self, text: str) -> str:
-        """Without Python's words for the options, which stand in brackets beside them."""
+        """Without Python's words for the options, which stand in brackets beside them. To paste: this command."""
         text = re.sub(r" \((?:in Python )?[a-z_]+=[a-z_=, ]*\)", "", text)
-        return super().in_words(re.sub(r"[a-z_]+ \((--[a-z-]+)\)", r"\1", text))
+        text = super().in_words(re.sub(r"[a-z_]+ \((--[a-z-]+)\)", r"\1", text))
+        return text.replace(f"biclique hypergraph info {quoted(self.file)}", shlex.join(["biclique", *self.arguments]))
 
     def hypergraph(self) -> Hypergraph:
         return read_hypergraph(self.file, **self.parameters(read_hypergraph) | {"header": HEADER[self.header]})

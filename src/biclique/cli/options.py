@@ -54,17 +54,33 @@ No header, the edge in the first column and the vertex in the second:
 
 def number_or_word(text: str) -> int | float | str:
     """``12``, ``2.5``, or a word such as ``auto``, which the estimator checks."""
-    for number in (int, float):
+    for kind in (int, float):
         with suppress(ValueError):
-            return number(text)
+            return kind(text)
     return text
+
+
+def whole_number(text: str) -> int:
+    """``12``"""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs a whole number, such as 3, got {text!r}") from None
+
+
+def number(text: str) -> float:
+    """``2.5``"""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs a number, such as 0.5, got {text!r}") from None
 
 
 READ: dict[str, dict[str, Any]] = {
     "bool": {"action": "store_true"},
-    "int": {"type": int, "metavar": "N"},
+    "int": {"type": whole_number, "metavar": "N"},
     "int | str": {"type": number_or_word, "metavar": "N"},
-    "float": {"type": float},
+    "float": {"type": number},
     "float | str": {"type": number_or_word},
 }
 """What argparse does with an option, by the annotation of its field without None."""

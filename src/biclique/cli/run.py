@@ -92,6 +92,13 @@ def _guarded(arguments: Sequence[str]) -> int:
 class _Parser(argparse.ArgumentParser):
     """argparse repeats what it was given, prints all options before an error, and says nothing if it cannot print."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """A word that a command does not know is an error of this command, not of ``biclique``."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USAGE, f"{self.prog}: error: {printed(message)}; usage: {self.prog} --help\n")
 
