@@ -265,6 +265,39 @@ def distinct_landmarks(X):
     return np.array(sorted({tuple(float(value) for value in x) for x in X}))
 
 
+def canonical_order(X, tie=1e-9):
+    """Rows by distance from the mean, ties by that from weighted means of the first half, then of all, then by columns.
+
+    A row weighs the more the earlier its group of tied rows comes. Squares that differ by less than ``tie`` of their
+    median, or of themselves, are tied.
+    """
+    groups, last = [list(range(len(X)))], (len(X) - 1) // 2
+    while True:
+        tied = [i for group in groups if len(group) > 1 for i in group]
+        if not tied:
+            break
+        sizes = np.cumsum([len(group) for group in groups])
+        n_first = int(np.argmax(sizes > last)) + 1
+        centre = sum((n_first - g) * X[groups[g]].sum(axis=0) for g in range(n_first))
+        centre = centre / sum((n_first - g) * len(groups[g]) for g in range(n_first))
+        squares = ((X - centre) ** 2).sum(axis=1)
+        unit = np.median(squares[tied])
+        parted = []
+        for group in groups:
+            before = -np.inf
+            for i in sorted(group, key=lambda i: squares[i]):
+                if squares[i] - before > tie * max(squares[i], unit):
+                    parted.append([])
+                parted[-1].append(i)
+                before = squares[i]
+        if len(parted) == len(groups):
+            if last == len(X) - 1:
+                break
+            last = len(X) - 1
+        groups = parted
+    return [i for group in groups for i in sorted(group, key=lambda i: tuple(X[i]))]
+
+
 def effective_neighbors(p, n_neighbors=7):
     """r of p landmarks: n_neighbors, but at most half of the landmarks, and at least 1."""
     return min(n_neighbors, max(1, p // 2))

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import FewerClustersWarning
-from biclique.features.neighborhoods import NeighborhoodMap, joined_components
+from biclique.features.neighborhoods import NeighborhoodMap, canonical_order, joined_components
 from tests import oracles
 
 FLOOR = 2.0**-52
@@ -222,6 +222,58 @@ def test_units_precision_and_the_order_of_rows_do_not_matter(d):
             np.testing.assert_allclose(other.columns(rows).toarray(), columns.toarray()[numbers], rtol=1e-8)
     shuffled = NeighborhoodMap(Z[marks], r).columns(X).toarray()
     np.testing.assert_allclose(shuffled, NeighborhoodMap(Z, r).columns(X).toarray()[:, marks], rtol=1e-8)
+
+
+def words(n, seed=0):
+    """Rows with six ones in 40 columns, in four groups."""
+    random = np.random.default_rng(seed)
+    own, any_column = np.arange(10), np.arange(40)
+    X = np.zeros((n, 40))
+    for i, group in enumerate(random.integers(0, 4, n)):
+        X[i, random.choice(own + 10 * group if random.random() < 0.9 else any_column, 6, replace=False)] = 1
+    return np.unique(X, axis=0)
+
+
+SYMMETRIC = np.array(list(product((-1.0, 0, 1), repeat=4)))
+ORDERED = {
+    "normal": normal(50, 3),
+    "words": words(150),
+    "bits": np.unique(np.random.default_rng(0).integers(0, 2, (150, 10)), axis=0).astype(float),
+    "part of a lattice": np.unique(np.random.default_rng(1).integers(0, 5, (300, 3)), axis=0).astype(float),
+    "one row far out": np.vstack([normal(50, 3), np.full(3, 1e9)]),
+    "two rows far out": np.vstack([normal(50, 3), np.full(3, 1e9), np.full(3, -1e9)]),
+    "symmetric": SYMMETRIC,
+    "symmetric, whole numbers": SYMMETRIC.astype(int),
+    "a cross": CROSS,
+    "two rows": normal(2, 3),
+    "one row": normal(1, 3),
+    "no row": normal(0, 3),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_the_canonical_order_is_that_of_a_loop(name):
+    X = np.random.default_rng(5).permutation(ORDERED[name])
+    expected = oracles.canonical_order(X)
+    assert canonical_order(X).tolist() == expected
+    for kind in (sparse.csr_array, sparse.csr_matrix):
+        assert canonical_order(kind(X)).tolist() == expected
+    stored = sparse.csr_array(np.ones(X.shape))
+    stored.data[:] = X.ravel()
+    assert canonical_order(stored).tolist() == expected  # a zero that is stored is a zero
+
+
+@pytest.mark.parametrize("name", ["normal", "words", "bits", "part of a lattice", "one row far out"])
+def test_the_canonical_order_does_not_depend_on_units_signs_and_columns(name):
+    """Where rows are not symmetric."""
+    X = ORDERED[name]
+    first = X[canonical_order(X)]
+    shuffle = np.random.default_rng(6).permutation(len(X))
+    for kind in (np.asarray, sparse.csr_array):
+        for unit in (8.0, 3.7, -1.0):
+            np.testing.assert_array_equal(X[canonical_order(kind(X * unit))], first)
+        np.testing.assert_array_equal(X[canonical_order(kind(X[:, ::-1]))], first)
+        np.testing.assert_array_equal(X[shuffle][canonical_order(kind(X[shuffle]))], first)
 
 
 def test_theorem_1(case):

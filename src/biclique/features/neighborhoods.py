@@ -278,25 +278,71 @@ def choose_landmarks(
 
 
 def canonical_order(rows: Rows) -> IntArray:
-    """An order of distinct rows that neither units nor signs nor the order of columns change, up to ties.
+    """An order of distinct rows that neither units nor signs nor the order of columns change.
 
-    Rows are sorted by their distance from the mean, to nine digits. Ties of dense rows are sorted by their columns;
-    those of sparse rows stay in the order in which they come.
+    Rows are sorted by their distance from the mean, ties by the distance from another one: that of the first half of
+    the rows, weighted by their place in the order, as long as this parts any, then of all rows. What ties to the end is
+    nearly symmetric, and is sorted by its columns. Sparse rows have the order of equal dense ones.
     """
-    if sparse.issparse(rows):
-        squares = squared_norms(rows)
-        filled = np.empty((len(squares), 0))
-    else:
-        filled = np.asarray(rows, dtype=np.float64)
-        if not np.isfinite(filled).all():
-            filled = np.nan_to_num(filled)
-        away = filled - filled.mean(axis=0)
-        squares = np.einsum("ij,ij->i", away, away)
-    keys = np.round(squares / (float(squares.max(initial=0.0)) or 1.0), 9)
-    order = np.argsort(keys, kind="stable")
-    same = keys[order][1:] == keys[order][:-1]
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    if len(tied) and filled.shape[1]:
-        places = order[tied]
-        order[tied] = places[np.lexsort((*filled[places].T[::-1], keys[places]))]
+    rows = _finite(rows)
+    n = int(rows.shape[0])
+    order = np.arange(n)
+    starts = order == 0  # True for a row that is not tied with the one before it
+    tied, last = _tied_places(starts), (n - 1) // 2
+    while len(tied):
+        group = np.cumsum(starts)
+        weights = np.empty(n)
+        weights[order] = np.maximum(group[last] + 1 - group, 0)
+        squares = _squares_from(rows, rows.T @ weights / weights.sum())[order[tied]]
+        within = np.lexsort((squares, group[tied]))
+        order[tied] = order[tied][within]
+        squares = squares[within]
+        starts[tied[1:]] |= np.diff(squares) > TIE * np.maximum(squares[1:], np.median(squares))
+        tied = _tied_places(starts)
+        if starts.sum() == group[-1]:
+            if last == n - 1:
+                break
+            last = n - 1
+    if len(tied):
+        order[tied] = order[tied][_order_by_columns(rows[order[tied]], np.cumsum(starts)[tied])]
     return order
+
+
+def _finite(rows: Rows) -> Rows:
+    """Rows in float64 with numbers in the place of gaps."""
+    if sparse.issparse(rows):
+        return sparse.csr_array(rows, dtype=np.float64)
+    filled = np.asarray(rows, dtype=np.float64)
+    return filled if np.isfinite(filled).all() else np.nan_to_num(filled)
+
+
+def _tied_places(starts: np.ndarray) -> IntArray:
+    """Places in an order where a row is tied with the one before or behind it."""
+    same = ~starts[1:]
+    return np.flatnonzero(np.append(same, False) | np.append(False, same))
+
+
+def _squares_from(rows: Rows, centre: FloatArray) -> FloatArray:
+    """|x − c|² of every row, (n,)."""
+    if sparse.issparse(rows):
+        found: FloatArray = squared_norms(rows) - 2 * (rows @ centre) + centre @ centre
+        return found
+    return squared_norms(rows - centre)
+
+
+def _order_by_columns(rows: Rows, group: IntArray) -> IntArray:
+    """The order of rows by (group, first column, second column, …)."""
+    if not sparse.issparse(rows):
+        return np.lexsort((*rows.T[::-1], group))
+    rows = sparse.csr_array(rows, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    # The sooner a row has an entry, the larger it is if that is positive, the smaller if it is negative.
+    sooner = np.sign(rows.data) * (rows.shape[1] - rows.indices)
+    entries = [*zip(sooner.tolist(), rows.data.tolist(), strict=True)]
+    ends = rows.indptr.tolist()
+    keys = [
+        (number, *entries[start:stop], (0.0, 0.0))
+        for number, start, stop in zip(group.tolist(), ends[:-1], ends[1:], strict=True)
+    ]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type, has_tiles
@@ -207,13 +208,14 @@ def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
 # The order of rows, for starts
 
 MOST_ORDERED = 2**25
-"""Entries of the largest table whose rows are put in an order: it takes two copies of them."""
+"""Stored entries of the largest table whose rows are put in an order: it takes two copies of them."""
 
 
-def starting_order(rows: Rows) -> IntArray | None:
+def starting_order(settings: Settings, rows: Rows) -> IntArray | None:
     """The order that starts of k-means follow: units, signs and the order of columns do not change it."""
-    small = rows.shape[0] * rows.shape[1] <= MOST_ORDERED
-    return canonical_order(rows) if small else None
+    if rows.size > MOST_ORDERED:
+        return None
+    return canonical_order(normalize(rows) if settings.kernel.by_angle else rows)
 
 
 # The order of the hypergraph

@@ -292,7 +292,7 @@ class ExactCuts:
             cut=found.cut,
             n_init=settings.n_init,
             random_state=check_random(settings.random_state),
-            order=None if found.data is None else starting_order(found.data),
+            order=None if found.data is None else starting_order(settings, found.data),
         ).contiguous()
 
 

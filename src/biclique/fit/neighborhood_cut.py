@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
@@ -166,10 +167,10 @@ def draw_rows(
     size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
     if not source.in_memory:
         distinct = distinct_rows(*source.draw(size, random))
-        return in_canonical_order(distinct, source.columns), np.empty(0, dtype=np.intp), None
+        return in_canonical_order(settings, distinct, source.columns), np.empty(0, dtype=np.intp), None
     chosen = drawn(source.weights, size, random)
     distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
-    found = in_canonical_order(distinct, source.columns)
+    found = in_canonical_order(settings, distinct, source.columns)
     place: IntArray | None = None
     if len(chosen) == source.n_rows:
         place = np.empty(source.n_rows, dtype=np.intp)
@@ -178,9 +179,11 @@ def draw_rows(
     return found, chosen[found.numbers], place
 
 
-def in_canonical_order(distinct: Vertices, columns: Columns | None) -> Vertices:
-    """Distinct rows in their canonical order; by Gower distances the unit of a column does not matter."""
+def in_canonical_order(settings: Settings, distinct: Vertices, columns: Columns | None) -> Vertices:
+    """Distinct rows in their canonical order: of unit rows for angles, of columns in one unit for Gower distances."""
     rows = distinct.data
+    if settings.kernel.by_angle:
+        rows = normalize(rows)
     if columns is not None:
         rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
     return distinct.some(canonical_order(rows))
@@ -328,7 +331,7 @@ def map_of_vertices(
     settings: Settings, columns: Columns | None, vertices: Vertices, random: np.random.RandomState
 ) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    found = landmark_map(settings, columns, in_canonical_order(vertices, columns), random)
+    found = landmark_map(settings, columns, in_canonical_order(settings, vertices, columns), random)
     source = ArrayRows(vertices.data, vertices.weights)
     return with_few_components(found, source, settings.n_groups, settings.n_jobs, Progress(False))[0]
 

@@ -136,6 +136,11 @@ class KernelSettings:
             return self.metric == "euclidean"
         return not self.takes_gaps
 
+    @property
+    def by_angle(self) -> bool:
+        """Whether the lengths of rows do not matter."""
+        return (self.metric if self.neighborhoods else self.affinity) == "cosine"
+
 
 @dataclass(frozen=True)
 class Settings:

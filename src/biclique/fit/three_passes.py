@@ -130,7 +130,9 @@ def fit_factored(
             cut=None,
             n_init=settings.n_init,
             random_state=check_random(settings.random_state),
-            order=None if settings.kernel.neighborhoods else starting_order(pool.data),  # its pool is in order
+            order=None
+            if settings.kernel.neighborhoods
+            else starting_order(settings, pool.data),  # its pool is in order
         )
 
     found, assignment, order, reason = cut_and_label(settings, mapped.orders, pool.weights, cut, label)
