@@ -84,6 +84,16 @@ def test_labels_are_those_of_scikit_learn(shape):
     assert (model.gram_, model.order_, model.gamma_) == ("neighbors", 2.0, None)
 
 
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_tied_neighbours_do_not_depend_on_units_signs_and_columns(stored):
+    X = np.random.RandomState(1).randint(0, 5, (300, 3)) * 1.0
+    expected = fitted(X, 3)
+    for rows in (X, X * 8, -X, X[:, ::-1]):
+        model = fitted(stored(rows), 3)
+        assert adjusted_rand_score(model.labels_, expected.labels_) == 1
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-5)
+
+
 def test_eigenvalues_are_those_of_the_laplacian():
     X = overlapping()[0]
     A = kneighbors_graph(X, 10, include_self=True).toarray()

@@ -74,6 +74,30 @@ def test_exact_search_is_the_definition(name, kind):
     assert (gap[:, 0] == 0).all()
 
 
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", ["tree", "brute"])
+def test_equally_near_rows_come_by_their_place_in_an_order(kind, stored):
+    if kind == "tree" and stored is sparse.csr_array:
+        return
+    X = lattice(60)
+    order = np.random.default_rng(0).permutation(60)
+    index, in_order = index_of(stored(X), kind, order=order), X[order]
+    near = index.query(None, 8)[1]
+    for place, i in enumerate(order):
+        assert near[i].tolist() == order[nearest_rows(X[i], in_order, own=place)[0][:8]].tolist()
+    Y = X[:20] + 0.5
+    near = index.query(stored(Y), 8)[1]
+    for y, found in zip(Y, near, strict=True):
+        assert found.tolist() == order[nearest_rows(y, in_order)[0][:8]].tolist()
+    radii = np.random.default_rng(1).uniform(0.5, 2, 60)
+    assert set(zip(*index.within(stored(Y), 8, radii), strict=True)) == set(
+        zip(*np.nonzero(cdist(Y, X) <= radii), strict=True)
+    )
+    few, certain = index.nearest_set(stored(X + 0.1 * rows(60)), 1, 1e-9, 0.0)
+    assert certain.any()
+    assert (few[certain, 0] == index.query(stored(X + 0.1 * rows(60)), 1)[1][certain, 0]).all()
+
+
 @pytest.mark.parametrize("d", [2, 8, 150])
 @pytest.mark.parametrize("kind", ["tree", "brute"])
 def test_exact_search_of_more_rows(kind, d):

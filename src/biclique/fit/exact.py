@@ -395,6 +395,9 @@ def neighbor_gram(
     if vertices.given:
         graph = NeighborGram.from_graph(vertices.data, n_neighbors, n_jobs=n_jobs)
     else:
-        graph = NeighborGram.from_rows(vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random)
+        order = starting_order(settings, vertices.data)
+        graph = NeighborGram.from_rows(
+            vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random, order=order
+        )
     graph.K = without_loops(graph.K)
     return graph

@@ -81,8 +81,9 @@ PANEL = 16_384
 class NeighborGram(SparseGram):
     """K = (A + Aᵀ)/2, with A_ij = 1 when x_j is among the k nearest rows of x_i, itself counted: scikit-learn's graph.
 
-    Equally near rows are taken in the order of their numbers, the row itself first. Make one by ``from_rows`` or
-    ``from_graph``. What new rows need stays: the index, and r_i = the distance to the k-th neighbour.
+    Equally near rows are taken in an order of the rows, by default that of their numbers, the row itself first. Make
+    one by ``from_rows`` or ``from_graph``. What new rows need stays: the index, and r_i = the distance to the k-th
+    neighbour.
     """
 
     name = "neighbors"
@@ -108,10 +109,14 @@ class NeighborGram(SparseGram):
         n_jobs: int | None = None,
         tick: Tick | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        order: IntArray | None = None,
     ) -> NeighborGram:
-        """K of the rows of X; all rows are neighbours if there are no more than ``n_neighbors``."""
+        """K of the rows of X; all rows are neighbours if there are no more than ``n_neighbors``.
+
+        Equally near rows are taken by their place in ``order``.
+        """
         check_count("n_neighbors", n_neighbors)
-        index = NeighborIndex(X, search=search, n_jobs=n_jobs, random_state=random_state)
+        index = NeighborIndex(X, search=search, n_jobs=n_jobs, random_state=random_state, order=order)
         gap, near = index.query(None, n_neighbors, tick)
         return cls._made(gap, near, n_neighbors, index, n_jobs)
 

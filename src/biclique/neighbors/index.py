@@ -87,6 +87,8 @@ class NeighborIndex:
     estimate for all n rows is below half a minute on two cores, or if the extra is missing. The bits do not
     depend on ``n_jobs``. All ties are looked at, so merge rows that come many times. If brute force meets more than 8k
     + 64 rows that are as near as the k-th to ten digits, these count as equally near.
+
+    With an ``order`` of the rows, equally near ones come by their place in it. An approximate search ignores it.
     """
 
     def __init__(
@@ -96,12 +98,14 @@ class NeighborIndex:
         search: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        order: IntArray | None = None,
     ) -> None:
         self.rows = _checked(X)
         self.n, self.d = int(self.rows.shape[0]), int(self.rows.shape[1])
         self.n_jobs = n_jobs
         self.seed = int(check_random(random_state).randint(2**31 - 1))
         self.search_ = self._choose(search)
+        self.order: IntArray = np.arange(self.n) if order is None or self.search_ == "approximate" else order
 
     def _choose(self, search: str) -> str:
         dense = not sparse.issparse(self.rows)
@@ -124,10 +128,12 @@ class NeighborIndex:
         k = min(k, self.n)
         rows, searcher = self.rows if Y is None else self.like_rows(Y), self._searcher
         gap, near = np.empty((rows.shape[0], k)), np.empty((rows.shape[0], k), dtype=np.intp)
+        places = np.argsort(self.order) if Y is None else None
 
         def search(piece: slice) -> None:
-            own = np.arange(piece.start, piece.stop) if Y is None else None
-            gap[piece], near[piece] = searcher.nearest(rows[piece], own, k)
+            own = None if places is None else places[piece]
+            gap[piece], found = searcher.nearest(rows[piece], own, k)
+            near[piece] = self.order[found]
 
         run_panels(search, rows.shape[0], self._step(k), n_jobs=self.n_jobs, tick=tick)
         return gap, near
@@ -150,7 +156,8 @@ class NeighborIndex:
         for top in range(0, Y.shape[0], step):
             piece = slice(top, top + step)
             low, high, found = searcher.bracketed(Y[piece], k + 1)
-            near[piece], certain[piece] = found[:, :k], low[:, k] > high[:, k - 1] * (1 + tie) + rounding[piece]
+            near[piece] = self.order[found[:, :k]]
+            certain[piece] = low[:, k] > high[:, k - 1] * (1 + tie) + rounding[piece]
         return near, certain
 
     def within(self, Y: Rows, k: int, radii: FloatArray) -> Pairs:
@@ -166,7 +173,8 @@ class NeighborIndex:
             return first, near[first, place]
 
         def search(piece: slice) -> IntArray:
-            return np.add(searcher.within(Y[piece], radii), [[piece.start], [0]])
+            first, place = searcher.within(Y[piece], radii[self.order])
+            return np.stack([first + piece.start, self.order[place]])
 
         first, second = np.concatenate(run_panels(search, Y.shape[0], self._step(k), n_jobs=self.n_jobs), axis=1)
         return first, second
@@ -180,8 +188,15 @@ class NeighborIndex:
     @cached_property
     def _searcher(self) -> TreeSearch | PairSearch | LinkSearch:
         if self.search_ == "tree":
-            return TreeSearch(np.asarray(self.rows))
-        return PairSearch(self.rows) if self.search_ == "brute" else LinkSearch(np.asarray(self.rows), self.seed)
+            return TreeSearch(np.asarray(self._ordered_rows))
+        if self.search_ == "brute":
+            return PairSearch(self._ordered_rows)
+        return LinkSearch(np.asarray(self.rows), self.seed)
+
+    @property
+    def _ordered_rows(self) -> Rows:
+        in_order = np.array_equal(self.order, np.arange(self.n))
+        return self.rows if in_order else self.rows[self.order]
 
     def _step(self, k: int) -> int:
         """Rows of one piece of a search."""
