@@ -34,8 +34,9 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         again (``docs/selection.md``); ``biclique.selection.select_n_clusters`` looks further.
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph of a kernel; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
-        spectral modularity. "auto" is 2 for neighbourhoods and graphs. For kernels it is the least of 2, 2.05, 2.1,
-        2.25, 2.5, 3 and 4 whose clusters all have at least √(n/k) rows, else the one whose smallest cluster is largest.
+        spectral modularity. "auto" is 2 for neighbourhoods, graphs and given matrices, as in scikit-learn. For kernels
+        of rows it is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 whose clusters all have at least √(n/k) rows, else
+        the one whose smallest cluster is largest.
     modelling : {"biclique", "symmetric"}, default="biclique"
         How m points make an edge of a kernel. "biclique": all pairs across two halves. "symmetric": all pairs; for
         whole orders, odd ones too. The symmetric contraction can be indefinite: the algebraically largest eigenvalues

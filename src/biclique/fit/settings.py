@@ -206,11 +206,11 @@ class Settings:
     def orders_for(self, n: int) -> tuple[float, ...]:
         """The order asked for, or those that "auto" tries in turn for n distinct rows.
 
-        Order 2 alone for neighbourhoods and graphs, and if there is nothing to tell apart.
+        Order 2 alone for neighbourhoods, graphs and given matrices, and if there is nothing to tell apart.
         """
         if not isinstance(self.order, str):
             return (check_order(self.order),)
-        if self.kernel.neighborhoods or self.kernel.neighbors or not 1 < self.n_groups < n:
+        if not self.kernel.of_rows or not 1 < self.n_groups < n:
             return ORDERS[:1]
         return SYMMETRIC_ORDERS if self.symmetric else ORDERS
 
