@@ -114,7 +114,7 @@ def test_all_rows_equal_embed_as_zero():
 @pytest.mark.parametrize("distinct", [1, 3])
 def test_fewer_distinct_rows_than_clusters_warns(assign, distinct):
     X = np.repeat(np.array([[1.0, 1.0], [2.0, 1.0], [1.0, 6.0]])[:distinct], 6, axis=0)
-    message = rf"{distinct} clusters returned, 5 asked for: X has only {distinct} distinct rows"
+    message = rf"{distinct} cluster{'s' * (distinct > 1)} returned, 5 asked for: X has only {distinct} distinct rows"
     with pytest.warns(FewerClustersWarning, match=message):
         model = fit(X, k=5, assign_labels=assign)
     assert [len(set(group)) for group in model.labels_.reshape(distinct, 6)] == [1] * distinct

@@ -197,8 +197,8 @@ def test_new_rows_far_away_belong_to_their_nearest_landmarks(many_blobs):
 def test_precomputed_is_the_same_as_the_kernel(convert, blobs):
     X, _ = blobs
     K = rbf_kernel(X, gamma=0.05)
-    plain = BicliqueSpectralClustering(4, affinity="rbf", gamma=0.05, random_state=0).fit(X[:250])
-    model = BicliqueSpectralClustering(4, affinity="precomputed", random_state=0).fit(convert(K[:250, :250]))
+    plain = BicliqueSpectralClustering(4, affinity="rbf", gamma=0.05, order=2, random_state=0).fit(X[:250])
+    model = BicliqueSpectralClustering(4, affinity="precomputed", order=2, random_state=0).fit(convert(K[:250, :250]))
     np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
     assert same(model.labels_, plain.labels_)
     assert np.array_equal(model.predict(convert(K[:250, :250])), model.labels_)

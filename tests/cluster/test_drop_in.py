@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.cluster import SpectralClustering
+from sklearn.feature_extraction.image import img_to_graph
+from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from biclique import BicliqueSpectralClustering
@@ -69,3 +71,22 @@ def test_the_affinity_matrix_is_scikit_learns():
     assert np.array_equal(fit(K, affinity="precomputed").affinity_matrix_, K)
     for way in ({"affinity": "neighborhoods"}, {"gram": "tiled"}):
         assert not hasattr(fit(**way), "affinity_matrix_")
+
+
+def image_of_discs(size=60):
+    """The graph of an image of nine bright discs on dark ground, as scikit-learn's example on coins makes it."""
+    places = np.stack(np.meshgrid(np.arange(size), np.arange(size), indexing="ij"), axis=-1)
+    middles = np.stack(np.meshgrid([10, 30, 50], [10, 30, 50]), axis=-1).reshape(-1, 2)
+    away = np.linalg.norm(places[:, :, None] - middles, axis=-1).min(axis=2)
+    image = np.where(away < 8, 1.0, 0.0) + 0.1 * np.random.default_rng(0).normal(size=(size, size))
+    graph = img_to_graph(image)
+    graph.data = np.exp(-10 * np.abs(graph.data) / graph.data.std()) + 1e-6
+    return graph
+
+
+def test_an_image_is_cut_as_in_scikit_learn():
+    graph = image_of_discs()
+    asked = {"affinity": "precomputed", "assign_labels": "discretize", "random_state": 0}
+    theirs = SpectralClustering(12, eigen_solver="arpack", **asked).fit_predict(graph)
+    ours = BicliqueSpectralClustering(12, **asked).fit_predict(graph)
+    assert adjusted_rand_score(theirs, ours) > 0.95

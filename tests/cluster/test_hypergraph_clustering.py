@@ -273,7 +273,7 @@ def test_equal_rows_are_not_split_by_rounding():
         model = fit(Hypergraph.from_edges(edges), n_components=2)
     assert any(issubclass(w.category, FewerClustersWarning) for w in caught)
     assert len(np.unique(model.labels_)) == 2
-    with pytest.warns(FewerClustersWarning, match="1 clusters returned, 3 asked for"):
+    with pytest.warns(FewerClustersWarning, match="1 cluster returned, 3 asked for"):
         fit(Hypergraph.from_edges([[0, 1, 2, 3, 4, 5]]))
 
 

@@ -70,9 +70,9 @@ def test_new_rows_go_to_the_nearest_mean(affinity, many_blobs):
 
 def test_float32_tiles_and_given_matrices(many_blobs):
     X, _ = many_blobs
-    dense = BicliqueKernelKMeans(5, gamma=0.05, **RBF).fit(X)
-    tiled = BicliqueKernelKMeans(5, gamma=0.05, gram="tiled", **RBF).fit(X)
-    given = BicliqueKernelKMeans(5, affinity="precomputed", random_state=0).fit(rbf_kernel(X, gamma=0.05))
+    dense = BicliqueKernelKMeans(5, gamma=0.05, order=2, **RBF).fit(X)
+    tiled = BicliqueKernelKMeans(5, gamma=0.05, gram="tiled", order=2, **RBF).fit(X)
+    given = BicliqueKernelKMeans(5, affinity="precomputed", order=2, random_state=0).fit(rbf_kernel(X, gamma=0.05))
     for other in (tiled, given):
         assert adjusted_rand_score(dense.labels_, other.labels_) > 0.99
         assert other.cut_ == pytest.approx(dense.cut_, rel=1e-4)

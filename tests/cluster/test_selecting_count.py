@@ -33,7 +33,8 @@ def test_the_number_is_selected_fitted_and_explained(corners):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     same = BicliqueSpectralClustering(4, random_state=0).fit(X)
     np.testing.assert_array_equal(same.labels_, model.labels_)
-    assert not hasattr(same, "n_clusters_")
+    assert same.n_clusters_ == 4
+    assert not hasattr(same, "k_selection_")
 
 
 def test_no_structure_is_a_warning_and_a_number_is_returned():

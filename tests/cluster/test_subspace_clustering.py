@@ -136,7 +136,7 @@ def test_restarts_keep_the_smallest_residual():
 
 def test_one_subspace_holds_all_points():
     X = np.outer(np.arange(20.0), [1, 2, 3]) + 7
-    with pytest.warns(FewerClustersWarning, match="1 clusters returned"):
+    with pytest.warns(FewerClustersWarning, match="1 cluster returned"):
         model = InhomogeneousSubspaceClustering(2, subspace_dim=1, random_state=0).fit(X)
     assert (model.labels_ == 0).all()
     with pytest.warns(FewerClustersWarning):

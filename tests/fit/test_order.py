@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import kneighbors_graph
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError
@@ -77,6 +79,26 @@ def test_both_ends_of_the_rule_are_met():
 def test_graphs_and_neighborhoods_have_order_2(affinity):
     X, k, _ = DATA["twenty outliers"]
     assert BicliqueSpectralClustering(k, affinity=affinity, random_state=0).fit(X).order_ == 2
+
+
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+@pytest.mark.parametrize(("name", "modelling"), [("twenty outliers", "biclique"), ("only outliers", "symmetric")])
+def test_given_matrices_have_order_2(name, modelling):
+    """A drop-in for scikit-learn: the kernel of these rows is cut at a higher order, the same matrix is not."""
+    X, k, more = DATA[name]
+    assert fitted(X, k, modelling=modelling, **more).order_ > 2
+    K = rbf_kernel(X, **more)
+    given = {"affinity": "precomputed", "modelling": modelling, "random_state": 0}
+    model = BicliqueSpectralClustering(k, **given).fit(K)
+    assert model.order_ == 2
+    assert np.array_equal(model.labels_, BicliqueSpectralClustering(k, order=2, **given).fit(K).labels_)
+
+
+def test_given_graphs_of_neighbors_have_order_2():
+    X, k, _ = DATA["twenty outliers"]
+    given = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 8, "random_state": 0}
+    graph = kneighbors_graph(X, 8, mode="distance")
+    assert BicliqueSpectralClustering(k, **given).fit(graph).order_ == 2
 
 
 def tried(smallest, n=100):

@@ -191,10 +191,11 @@ def test_numbers_that_predict_would_count_to_are_refused(path):
         labels = np.full(len(ROWS), label)
         refused(path, with_array(labels, "_fitted", "seen", "labels"), "labels has the index")
     schema = schema_of(saved()[0])
-    schema["content"]["content"]["_n_labels"] = node("builtins", "int", "JsonNode", content="1000000000", is_json=True)
-    refused(path, with_schema(schema), "_n_labels is 1000000000 in a file of")
+    count = node("builtins", "int", "JsonNode", content="1000000000", is_json=True)
+    schema["content"]["content"]["n_clusters_"] = count
+    refused(path, with_schema(schema), "n_clusters_ is 1000000000 in a file of")
     del schema["content"]["content"]["_fitted"]["content"]["content"]["seen"]["content"]["content"]["labels"]
-    schema["content"]["content"]["_n_labels"]["content"] = "3"
+    schema["content"]["content"]["n_clusters_"]["content"] = "3"
     refused(path, with_schema(schema), "a Seen is not whole")
     schema = schema_of(saved()[1])
     schema["content"]["content"]["memory"] = TEXT

@@ -84,7 +84,9 @@ class ClusterOptions(Assigning, ColumnOptions):
     save: str | None = option(
         "write the model to FILE, for biclique predict (model.skops)", "--save", writes=check_target
     )
-    order: float | str | None = model_option("order of the hypergraph: 2 to inf, or auto", "--order")
+    order: float | str | None = model_option(
+        "order of the hypergraph of a kernel: 2 to inf, or auto (2 for the others)", "--order"
+    )
     modelling: str | None = model_option("symmetric: whole orders, odd ones too", "--modelling", choices=MODELLINGS)
     gamma: float | str | None = model_option("bandwidth of a kernel: a number, auto, median, scale", "--gamma")
     affinity: str = model_option(

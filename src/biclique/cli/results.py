@@ -34,7 +34,7 @@ def facts_of(
     model: BicliqueSpectralClustering, work: Prepared, labels: IntArray, shown: FloatArray, shown_labels: IntArray
 ) -> Facts:
     """The facts of a fit, by stable keys; ``shown`` are rows that tell what sets clusters apart: all, or some."""
-    sizes = np.bincount(labels, minlength=int(getattr(model, "n_clusters_", model.n_clusters)))
+    sizes = np.bincount(labels)
     apart = _set_apart(*_compared(work.preparer, shown), shown_labels, len(sizes))
     sure = [float(share) if np.isfinite(share) else None for share in model.how_sure()]
     sure += [None] * (len(sizes) - len(sure))

@@ -126,7 +126,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     ----------
     labels_ : ndarray of shape (n_samples,)
     n_clusters_ : int
-        With ``n_clusters="select"``: the number of clusters that was selected.
+        Clusters that were found.
     k_selection_ : CountResult
         With ``n_clusters="select"``: the stability of every number of clusters, the choice, the second, and the reason.
     has_structure_ : bool or None
@@ -178,7 +178,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         if self.n_clusters != SELECT:
             return settings
         found = search_count(settings, source, progress)
-        self.k_selection_, self.n_clusters_ = found, found.n_clusters
+        self.k_selection_ = found
         self.has_structure_, self.structure_reason_ = found.has_structure, found.structure.reason
         progress.say(found.explanation)
         warn_about_structure(found)

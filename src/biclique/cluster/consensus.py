@@ -85,8 +85,8 @@ def consensus_labels(
     first = np.unique(found[found != MISSING], return_index=True)[1]
     if len(first) < n_clusters:
         warn_user(
-            f"{len(first)} clusters returned, {n_clusters} asked for: the partitions tell only {int(voting.sum())} "
-            f"kinds of rows apart; labels run from 0 to {len(first) - 1}.",
+            f"{len(first)} cluster{'s' * (len(first) != 1)} returned, {n_clusters} asked for: the partitions tell only "
+            f"{int(voting.sum())} kinds of rows apart; labels run from 0 to {len(first) - 1}.",
             FewerClustersWarning,
         )
     # Numbered in the order in which they come among the rows.
@@ -164,6 +164,8 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+    n_clusters_ : int
+        Clusters that were found.
     partitions_ : ndarray of shape (n_samples, n_estimators)
         The labels of each estimator.
     estimators_ : list of fitted estimators
@@ -209,6 +211,7 @@ class ConsensusClustering(ClusterMixin, _BaseComposition):
             partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
         found = consensus_labels(partitions, self.n_clusters, random_state=random, n_jobs=self.n_jobs)
         self.estimators_, self.partitions_, self.labels_ = fitted, partitions, found
+        self.n_clusters_ = int(found.max()) + 1
         numbers = sparse.issparse(rows) or rows.dtype.kind in "biuf"  # given estimators may take other tables
         self._known, first = np.unique(digests(rows) if numbers else np.empty(0), return_index=True)
         self._known_labels = found[first]

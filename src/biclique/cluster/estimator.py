@@ -35,8 +35,8 @@ from biclique.selection.given_rows import read_rows, read_weighted
 STORED = ("dense", "sparse", "neighbors")
 """What ``gram_`` is called if K is stored: then there is an ``affinity_matrix_``."""
 
-FITTED = ("_fitted", "_n_features_out", "_lazy_sizes", "_similar", "_left_out", "_n_labels")
-"""What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
+FITTED = ("_fitted", "_n_features_out", "_lazy_sizes", "_similar", "_left_out")
+"""What a fit leaves besides the attributes that end in an underscore; the last one, what a file leaves."""
 
 
 class Estimator(BaseEstimator):
@@ -45,6 +45,7 @@ class Estimator(BaseEstimator):
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
     _fitted: Fitted
     labels_: IntArray
+    n_clusters_: int
     affinity_matrix_: Rows
 
     if not TYPE_CHECKING:
@@ -97,18 +98,20 @@ class Estimator(BaseEstimator):
     @property
     def _asked_for(self) -> int:
         """Clusters that were asked for, or selected."""
-        found: Any = getattr(self, "n_clusters_", self.n_clusters)
-        return int(found)
+        selected: Any = getattr(self, "k_selection_", self)
+        return int(selected.n_clusters)
 
-    def _warn_about_fewer(self, reason: str, n_distinct: float = np.inf) -> None:
-        """``reason`` counts if there are enough distinct rows."""
+    def _count_clusters(self, reason: str, n_distinct: float = np.inf) -> None:
+        """Set ``n_clusters_``; warn if there are fewer than asked for, for ``reason`` or too few distinct rows."""
         lazy = hasattr(self, "_lazy_sizes")
         found = len(self._lazy_sizes) if lazy else len(np.unique(self.labels_[self.labels_ >= 0]))
+        self.n_clusters_ = found
         if found < self._asked_for:
             if n_distinct < self._asked_for:
                 reason = f"X has only {n_distinct} distinct rows"
             warn_user(
-                f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
+                f"{found} cluster{'s' * (found != 1)} returned, {self._asked_for} asked for: {reason}; "
+                f"labels run from 0 to {found - 1}.",
                 FewerClustersWarning,
             )
 
@@ -287,7 +290,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
         if settings.n_clusters is not None:
-            self._warn_about_fewer(settings.why_fewer, training.n_distinct)
+            self._count_clusters(settings.why_fewer, training.n_distinct)
         return self
 
     def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:  # noqa: ARG002

@@ -62,6 +62,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_vertices,)
+    n_clusters_ : int
+        Clusters that were found.
     embedding_ : ndarray of shape (n_vertices, n_components)
         √S normalised, then the leading eigenvectors of B, before the rows are scaled; zero for vertices without
         a cluster.
@@ -227,7 +229,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
                 "components before it spends a cluster on small ones.",
                 DisconnectedWarning,
             )
-        self._warn_about_fewer(f"the embedding has no more groups for assign_labels={self.assign_labels!r}")
+        self._count_clusters(f"the embedding has no more groups for assign_labels={self.assign_labels!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -70,6 +70,8 @@ class BicliqueKernelKMeans(ClustererBase):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+    n_clusters_ : int
+        Clusters that were found.
     cut_history_ : ndarray
         The objective of the start and after every step, never rising: the order-m cut with ``weights="cut"``, J' with
         ``weights="paper"``, J with an array. At order infinity every cut is k − 1 and every J' is 0; the scaled limits
@@ -136,7 +138,7 @@ class BicliqueKernelKMeans(ClustererBase):
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
                 SolverWarning,
             )
-        self._warn_about_fewer("clusters ran empty", training.n_distinct)
+        self._count_clusters("clusters ran empty", training.n_distinct)
         return self
 
     def _search(

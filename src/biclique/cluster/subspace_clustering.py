@@ -59,6 +59,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+    n_clusters_ : int
+        Clusters that were found.
     subspaces_ : list of AffineSubspace
         The fitted subspace of every cluster, with ``origin``, ``basis`` and ``residual``.
     residual_ : float
@@ -115,7 +117,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
             self.residual_history_ = history * scale**2
             self.sigma_ = sigma * scale**2
             self._known, self._known_labels = keys, self.labels_[first]
-        self._warn_about_fewer("no partition into more had a smaller distance to its subspaces")
+        self._count_clusters("no partition into more had a smaller distance to its subspaces")
         return self
 
     def _search(

@@ -31,8 +31,6 @@ REJECTED = -1
 class HowSure(ClustererBase):
     """What a fitted clusterer with an embedding says about its labels. Nothing here runs inside ``fit``."""
 
-    _n_labels: int
-
     def predict(self, X: Any, reject_below: float | None = None) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
 
@@ -247,11 +245,8 @@ class HowSure(ClustererBase):
         return pandas.DataFrame(out, index=pandas.RangeIndex(k, name="cluster"))
 
     def _n_found(self) -> int:
-        """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
-        if hasattr(self, "_lazy_sizes"):
-            return len(self._lazy_sizes)
-        found = self._n_labels if hasattr(self, "_n_labels") else int(self.labels_.max()) + 1
-        return max(found, int(cast("Seen", self._fitted.seen).labels.max()) + 1)
+        """Clusters that were found; at least as many as the rows that were kept have, whatever a file says."""
+        return max(self.n_clusters_, int(cast("Seen", self._fitted.seen).labels.max()) + 1)
 
     def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
         """Rows in memory and their labels."""

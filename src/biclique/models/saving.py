@@ -146,8 +146,6 @@ def _without_large(model: Any, include: Sequence[str]) -> Any:
     left_out = [name for name in LARGE if name in held and name not in include]
     if left_out:
         light._left_out = left_out
-    if "labels_" in left_out and not is_dask(held["labels_"]):
-        light._n_labels = int(np.max(held["labels_"], initial=-1)) + 1
     for name in left_out:
         vars(light).pop(name, None)  # a copy may have dropped what is lazy
     if held.get("device") is not None:

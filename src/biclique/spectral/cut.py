@@ -316,7 +316,7 @@ def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -
 
 
 ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
-"""What ``order="auto"`` tries in turn for a kernel."""
+"""What ``order="auto"`` tries in turn for a kernel of rows."""
 
 SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
 """The same for symmetric contractions, which have whole orders."""
