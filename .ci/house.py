@@ -36,6 +36,7 @@ ANYTHING = {
     ("selection/*", "place"): "a row by its number or a column by its name, as in frames",
     ("selection/*", "ax"): "matplotlib has no types",
     ("fit/settings.py", "*"): "what users gave, before it is checked",
+    ("fit/given_rows.py", "*"): "reads what users have",
     ("rows/*", "X"): "what users have, before it is known what it is",
     ("rows/*", "sample_weight"): "what users have, and check_weights makes an array of it",
     ("rows/array.py", "*"): "looks at what users have",

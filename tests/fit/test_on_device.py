@@ -11,9 +11,9 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
 from biclique.fit import exact as _device
+from biclique.fit import given_rows
 from biclique.fit import low_rank as _features
 from biclique.rows import checks as _checks
-from biclique.selection import given_rows
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
 

@@ -9,7 +9,6 @@ from biclique.cluster.reporting import Reporting
 from biclique.fit.settings import COUNTING, SELECT, Check, Settings
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
-from biclique.selection.count_search import search_count, warn_about_structure
 
 
 @dataclass(eq=False, repr=False)
@@ -177,6 +176,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:
         if self.n_clusters != SELECT:
             return settings
+        from biclique.selection.count_search import search_count, warn_about_structure
+
         found = search_count(settings, source, progress)
         self.k_selection_ = found
         self.has_structure_, self.structure_reason_ = found.has_structure, found.structure.reason

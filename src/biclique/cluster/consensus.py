@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.features.neighborhoods import joined_components
+from biclique.fit.given_rows import read_array
 from biclique.fit.neighborhood_cut import embedded_columns
 from biclique.rows.array import digests, find_rows, known_or_new
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_array
 from biclique.spectral.assign import assign_in_place
 
 MISSING = -1

@@ -16,6 +16,7 @@ from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.exact_fitted import ExactPoints
 from biclique.fit.fitted import Fitted, Training
+from biclique.fit.given_rows import read_rows, read_weighted
 from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
@@ -30,7 +31,6 @@ from biclique.rows.checks import category_columns
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask, on_host
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_rows, read_weighted
 
 STORED = ("dense", "sparse", "neighbors")
 """What ``gram_`` is called if K is stored: then there is an ``affinity_matrix_``."""

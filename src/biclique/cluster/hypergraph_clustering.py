@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import IntArray
 from biclique.cluster.estimator import Estimator
 from biclique.exceptions import DataError, DisconnectedWarning, warn_user
+from biclique.fit.given_rows import read_array
 from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph
 from biclique.fit.settings import CONSTRAINTS, Check, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
@@ -21,7 +22,6 @@ from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_flag
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_array
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""

@@ -1,9 +1,11 @@
 """A fitted model as a page to send, and in words."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Collection, Sequence
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
 from biclique.progress import Progress
-from biclique.report.gather import Ids, gather
-from biclique.report.page import make_page
-from biclique.report.rows import Subject
-from biclique.report.summary import Summary, summary_of
 from biclique.runtime.threads import single_threaded_blas
-from biclique.tables.atomic_files import check_target, write_text
+
+if TYPE_CHECKING:  # reports and tables are imported when they are used: a fit needs neither
+    from biclique.report.gather import Ids
+    from biclique.report.rows import Subject
+    from biclique.report.summary import Summary
 
 
 class Reporting(HowSure):
@@ -65,6 +67,10 @@ class Reporting(HowSure):
         n_splits : int, default 10
             Halves of the rows by which stability is measured; 0 leaves stability out.
         """
+        from biclique.report.gather import gather
+        from biclique.report.page import make_page
+        from biclique.tables.atomic_files import check_target, write_text
+
         check_is_fitted(self)
         if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 0:
             raise ParameterError(f"n_splits must be a whole number from 0, got {n_splits!r}: 0 leaves stability out.")
@@ -75,6 +81,8 @@ class Reporting(HowSure):
 
     def summary(self) -> Summary:
         """What the fit chose, and why: text when printed, a table in a notebook."""
+        from biclique.report.summary import summary_of
+
         check_is_fitted(self)
         subject, sizes = self._subject(), getattr(self, "_lazy_sizes", None)
         if sizes is None and hasattr(self, "labels_"):
@@ -82,6 +90,8 @@ class Reporting(HowSure):
         return summary_of(subject, sizes)
 
     def _subject(self) -> Subject:
+        from biclique.report.rows import Subject
+
         known, parameters = signature(type(self)).parameters, self.get_params(deep=False)
         changed = {name: value for name, value in parameters.items() if repr(value) != repr(known[name].default)}
         return Subject(

@@ -13,6 +13,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import Estimator
 from biclique.exceptions import DataError
 from biclique.fit.exact import solve_cut
+from biclique.fit.given_rows import read_array
 from biclique.fit.settings import CONSTRAINTS, Check, check_parameters
 from biclique.gram.dense import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
@@ -22,7 +23,6 @@ from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import require_memory
-from biclique.selection.given_rows import read_array
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.rounding import kmeans
 

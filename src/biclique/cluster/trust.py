@@ -16,12 +16,9 @@ from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.fitted import Fitted
 from biclique.kernels.gower import Gower
-from biclique.report.rows import typical_rows
-from biclique.report.shown_columns import Columns, Sums
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.criteria import best_jaccard
 from biclique.spectral.membership import Seen
 
 REJECTED = -1
@@ -164,6 +161,8 @@ class HowSure(ClustererBase):
 
     def _stability(self, rows: Rows, labels: IntArray, n_splits: int) -> FloatArray:
         """The same for rows that were read, with their labels."""
+        from biclique.selection.criteria import best_jaccard
+
         kernel, columns = self._fitted.settings.kernel, self._fitted.chosen.columns
         if kernel.given:
             raise DataError(
@@ -201,6 +200,8 @@ class HowSure(ClustererBase):
         list of ndarray
             Row numbers of X, most typical first, one array a cluster; shorter if a cluster has fewer distinct rows.
         """
+        from biclique.report.rows import typical_rows
+
         check_count("per_cluster", per_cluster)
         rows, labels = self._labelled(X, "representatives")
         with single_threaded_blas():
@@ -230,6 +231,8 @@ class HowSure(ClustererBase):
         -------
         pandas.DataFrame, clusters by columns; without pandas a dictionary of columns, each an array over the clusters.
         """
+        from biclique.report.shown_columns import Columns, Sums
+
         check_is_fitted(self)
         labels, k = self._labels_for(X), self._n_found()
         columns = Columns.of(X, () if categories is None else categories)

@@ -16,6 +16,7 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
 from biclique.features.neighborhoods import canonical_order
+from biclique.fit.given_rows import read_weighted
 from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
@@ -23,7 +24,6 @@ from biclique.runtime.arguments import check_count, fixed_seed
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
-from biclique.selection.given_rows import read_weighted
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.structure import Structure, structure_of
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
+from biclique.fit.given_rows import read_weighted
 from biclique.rows.array import distinct_rows
 from biclique.runtime.arguments import check_count, check_flag
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_weighted
 from biclique.selection.one_embedding import OneEmbedding, steady_kmeans
 from biclique.spectral.rounding import weighted_means
 

@@ -11,6 +11,7 @@ from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
 from biclique.fit.choose import find_vertices
 from biclique.fit.exact import QUICK_TOLERANCE, ExactCuts
+from biclique.fit.given_rows import read_weighted
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
 from biclique.gram.operator import GramOperator
 from biclique.kernels.named import check_rows_for_kernel
@@ -20,7 +21,6 @@ from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
-from biclique.selection.given_rows import read_weighted
 from biclique.spectral.cut import check_order
 from biclique.spectral.solver import warn_unless_converged
 

@@ -18,13 +18,13 @@ from scipy.special import polygamma
 from sklearn.preprocessing import PowerTransformer
 
 from biclique._typing import FloatArray, RandomState
+from biclique.fit.given_rows import read_weighted
 from biclique.fit.settings import CONSTRAINTS, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, distinct_rows, drawn
 from biclique.runtime.arguments import check_random
 from biclique.runtime.readable import Readable
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection.given_rows import read_weighted
 from biclique.selection.one_embedding import OneEmbedding
 
 LEAST_ROWS = 50
