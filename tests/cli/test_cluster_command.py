@@ -59,6 +59,13 @@ def test_json(facts, iris_csv):
     ("arguments", "words"),
     [
         ("iris -k 3 --scale none", ["150 rows, 4 columns", "setosa (100%)", "error 0.0467"]),
+        ("iris -k 3", ["hypergraph of neighbourhoods: 149 landmarks, 7 nearest of each row; "]),
+        ("iris -k 3 --order 4", ["landmarks, 7 nearest of each row; order 4; "]),
+        (
+            "iris -k 3 --affinity rbf --gamma 2 --order 4",
+            ["rbf, gamma 2, order 4; ", "exact: K is stored in float64 (the matr"],
+        ),
+        ("iris -k 3 --affinity nearest_neighbors", ["nearest_neighbors, order 2; ", ": K is a graph in "]),
         ("digits -k 10", ["constant columns tell nothing apart: 'pixel_0_0'"]),
         ("wine -k 3 --assign-labels kernel_kmeans --n-init 1", ["normalised cut"]),
         ("wine -k 3 --affinity rbf --modelling symmetric --order 5", ["order 5"]),
@@ -72,11 +79,11 @@ def test_what_is_printed(done, arguments, words):
 @pytest.mark.parametrize(
     ("options", "words", "numbers"),
     [
-        ("--gram fourier", "exact: gram fourier (as asked for), products within ", {"product", "n_rows"}),
+        ("--gram fourier", "exact: K by FFTs in float64 (as asked for), products within ", {"product", "n_rows"}),
         *(
             (
                 f"--gram nystroem --rank 40 --row-normalize {normalize}",
-                "approximate: gram nystroem of rank 40 (as asked for), eigenvalues within",
+                "approximate: K from 40 landmark rows in float32 (as asked for), eigenvalues within",
                 {"eigenvalues", "kernel", "n_rows"},
             )
             for normalize in ("auto", "yes", "no")
@@ -94,6 +101,12 @@ def test_it_is_said_how_exact_labels_are(cli, facts, options, words, numbers):
     assert result["approximation"].keys() == numbers
     assert (result["gram"], result["gram_reason"]) == (options.split()[1], "as asked for")
     assert result["rank"] == (40 if "rank" in options else None)
+
+
+def test_only_clusters_that_were_found_are_listed(done, facts, write):
+    write("a,b", lambda i: "1,2", 20)
+    assert "1 cluster returned, 2 asked for" in done("cluster t.csv -k 2")[1]
+    assert [one["rows"] for one in facts("cluster t.csv -k 2")["clusters"]] == [20]
 
 
 def test_names_of_many_columns_are_not_all_printed(done, refused):
@@ -311,7 +324,8 @@ def test_a_rare_category_does_not_stop_the_search(cli, explained, write):
 
 def test_what_is_known_of_structure_comes_once(done, facts):
     np.save("t.npy", np.random.default_rng(0).normal(size=(200, 2)))
-    assert "".join(done("cluster t.npy -k select --k-max 4")).count("No structure was found") == 1
+    shown = "".join(done("cluster t.npy -k select --k-max 4"))
+    assert shown.count("No structure was found") == shown.count("clusters are slices of one cloud") == 1
     assert "No structure" in facts("cluster t.npy -k select --k-max 4")["warnings"][0]
 
 

@@ -64,7 +64,7 @@ def test_the_eigenvalues_of_a_reason_are_those_that_decided(monkeypatch):
     means = iter([[0.9, 0.5], [0.8, 0.6], [0.95, 0.4]])
     monkeypatch.setattr(structure, "leading_means", lambda X: np.array(next(means)))
     found = find_structure(np.random.default_rng(0).normal(size=(60, 2)), random_state=0)
-    assert "uniform rows have a leading eigenvalue as large: 0.9500, 0.9000 here" in found.reason
+    assert "(leading eigenvalue: uniform rows 0.9500, yours 0.9000)" in found.reason
 
 
 def test_clusters_and_a_curve_have_structure():

@@ -12,10 +12,12 @@ from biclique.cli.opened_tables import Prepared
 from biclique.cli.options import Facts
 from biclique.cli.output import output_lines, printed
 from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.fit.settings import NEIGHBORHOODS
 from biclique.progress import format_seconds
 from biclique.report.shown_columns import Sums
 from biclique.runtime.memory import format_bytes
 from biclique.scores import clustering_error
+from biclique.selection.count_search import pieces_of_a_cloud
 from biclique.tables.diagnosis import counted
 from biclique.tables.preparer import TablePreparer
 
@@ -27,6 +29,14 @@ CERTAIN = 0.995
 """No mean probability is printed as 100 %: it is an estimate."""
 CHOSEN = ("order_reason", "gamma", "gram", "gram_reason", "rank", "precision")
 """Facts that attributes of the model say."""
+STORED = {
+    "dense": "K is stored",
+    "neighbors": "K is a graph",
+    "tiled": "K is computed again in every pass",
+    "fourier": "K by FFTs",
+    "nystroem": "K from {rank} landmark rows",
+}
+"""How K is held, in words, by what ``gram_`` says; the others are features."""
 LEGEND = "sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation"
 
 
@@ -68,6 +78,7 @@ def facts_of(
         **{name: getattr(model, f"{name}_") for name in CHOSEN},
         "accuracy": _accuracy(model),
         "approximation": approximation,
+        "n_neighbors": getattr(model, "n_neighbors_", None),
         "passes": model.n_passes_,
         "eigenvalues": model.eigenvalues_.tolist(),
         "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
@@ -110,15 +121,14 @@ def result_lines(facts: Facts) -> list[str]:
     left_out = f", {facts['rows_left_out']} left out" if facts["rows_left_out"] else ""
     columns = counted(facts["columns"], "column")
     chunks = ", read in chunks" if facts["streamed"] else ""
-    gamma = f", gamma {facts['gamma']:.4g}" if facts["gamma"] is not None else ""
     lines = [
         f"{facts['table']}: {facts['rows']} rows{left_out}, {columns}, scale {facts['scale']}{chunks}",
-        f"order {float(facts['order']):g}, {facts['affinity']}{gamma}, {facts['gram']} {facts['precision']}, "
-        f"{facts['passes']} passes, {format_seconds(facts['seconds'])}",
-        facts["accuracy"],
+        *_similarity_lines(facts),
     ]
     if facts["selected"]:
         lines.append(f"selected: {facts['selected']}")
+    if facts["has_structure"] is False:
+        lines.append(pieces_of_a_cloud(len(facts["clusters"])))
     lines += ["", *_cluster_lines(facts["clusters"], facts["rows"])]
     if facts["error"] is not None:
         lines += [
@@ -138,6 +148,17 @@ def result_lines(facts: Facts) -> list[str]:
     return lines
 
 
+def _similarity_lines(facts: Facts) -> list[str]:
+    """``hypergraph of neighbourhoods: 600 landmarks, 7 nearest of each row; 1.4 s``; of a kernel, how K is held too."""
+    order, seconds = f"order {float(facts['order']):g}", format_seconds(facts["seconds"])
+    if facts["affinity"] == NEIGHBORHOODS:
+        higher = "" if facts["order"] == 2 else f"; {order}"
+        near = f"{facts['rank']} landmarks, {facts['n_neighbors']} nearest of each row"
+        return [f"hypergraph of neighbourhoods: {near}{higher}; {seconds}"]
+    gamma = "" if facts["gamma"] is None else f", gamma {facts['gamma']:.4g}"
+    return [f"{facts['affinity']}{gamma}, {order}; {facts['passes']} passes, {seconds}", facts["accuracy"]]
+
+
 def without_repeated(model: BicliqueSpectralClustering, warned: Sequence[str]) -> list[str]:
     """The warnings that lines of our own do not repeat: how exact it is, and whether there is structure."""
     selection = getattr(model, "k_selection_", None)
@@ -147,13 +168,13 @@ def without_repeated(model: BicliqueSpectralClustering, warned: Sequence[str]) -
 
 
 def _accuracy(model: BicliqueSpectralClustering) -> str:
-    """``approximate: gram nystroem of rank 256 (as asked for), eigenvalues within 3.0e-03 …``."""
+    """``approximate: K from 256 landmark rows in float32 (as asked for), eigenvalues within 3.0e-03 …``."""
     measured, reason = model.approximation_, model.gram_reason_
     exact = measured is None or measured.counts_as_exact
     kind = "exact" if exact and not reason.startswith("approximate") else "approximate"  # neighbours can be so too
-    size = "" if model.rank_ is None else f" of rank {model.rank_}"
+    held = STORED.get(model.gram_, "K from {rank} features").format(rank=model.rank_)
     error = "" if measured is None else f", {measured}"
-    return f"{kind}: gram {model.gram_}{size} ({reason.removeprefix(f'{kind}: ')}){error}"
+    return f"{kind}: {held} in {model.precision_} ({reason.removeprefix(f'{kind}: ')}){error}"
 
 
 def _cluster_lines(clusters: Sequence[Facts], n_rows: int) -> list[str]:

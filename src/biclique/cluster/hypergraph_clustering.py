@@ -225,8 +225,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
                 grouping = "they are grouped whole, so that nothing is cut"
             warn_user(
                 f"the hypergraph falls into {len(sizes)} connected components ({shown} of {n} vertices): {grouping}. "
-                "To cluster the largest one alone, fit hypergraph.largest_component(). An order above 2 splits large "
-                "components before it spends a cluster on small ones.",
+                "To cluster the largest one alone, fit hypergraph.largest_component(). order=4 splits large "
+                "components before small ones get a cluster of their own.",
                 DisconnectedWarning,
             )
         self._count_clusters(f"the embedding has no more groups for assign_labels={self.assign_labels!r}")

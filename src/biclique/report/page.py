@@ -219,10 +219,13 @@ def _hard_pairs(data: ReportData) -> Markup:
 
 def _doubtful(data: ReportData) -> str:
     facts = data.facts
-    unsure, faint, nowhere = (int(rows.sum()) for rows in (facts.best < UNSURE, facts.faint, facts.nowhere))
+    lost, far = int(facts.nowhere.sum()), int(facts.faint.sum())
+    if not lost:
+        return "Every row fits its cluster."
+    rows = "1 row fits" if lost == 1 else f"{lost:,} rows fit"
     return (
-        f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
-        f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: {nowhere:,}."
+        f"{rows} nowhere well: {lost - far:,} between clusters (no probability reaches {UNSURE:g}), {far:,} far from "
+        f"all others (below {percent(FAINT)} of the similarity that is usual in their cluster)."
     )
 
 

@@ -110,7 +110,12 @@ def select_n_clusters(
 def warn_about_structure(found: CountResult) -> None:
     """Say it if no structure was found."""
     if found.has_structure is False:
-        warn_user(f"{found.structure.reason} k = {found.n_clusters} is returned all the same.", StructureWarning)
+        warn_user(f"{found.structure.reason} {pieces_of_a_cloud(found.n_clusters)}", StructureWarning)
+
+
+def pieces_of_a_cloud(n_clusters: int) -> str:
+    """What clusters are if there is no structure."""
+    return f"The {n_clusters} clusters are slices of one cloud." if n_clusters > 1 else "All rows are one cluster."
 
 
 def search_count(

@@ -131,8 +131,8 @@ def structure_of(vertices: Vertices, random: np.random.RandomState, progress: Pr
 def _structure_of_rows(X: FloatArray, random: np.random.RandomState, progress: Progress) -> Structure:
     """Two modes of the density, or eigenvalues above those of all references."""
     prominence, needed = mode_prominences(X)[0], least_prominence(len(X))
-    apart = f"{prominence:.1f} apart; {needed:.1f} needed"
     if prominence > needed:
+        apart = f"{prominence:.1f} apart; {needed:.1f} needed"
         return Structure(True, f"There are separate groups (two peaks of density, {apart}).", prominence)
     some = X if len(X) <= SPECTRUM_ROWS else X[np.sort(random.choice(len(X), SPECTRUM_ROWS, replace=False))]
     own = leading_means(some)
@@ -148,15 +148,12 @@ def _structure_of_rows(X: FloatArray, random: np.random.RandomState, progress: P
             if not above.any():
                 what = f"mean of {EIGENVALUES} eigenvalues" if last else "leading eigenvalue"
                 reason = (
-                    f"No structure was found: the rows look like one cloud (peaks of density {apart}; {name} rows have "
-                    f"a {what} as large: {other[last]:.4f}, {own[last]:.4f} here)."
+                    "No structure was found: random rows without groups look just as grouped as yours "
+                    f"({what}: {name} rows {other[last]:.4f}, yours {own[last]:.4f})."
                 )
                 return Structure(False, reason, prominence, float(own[-1]))
     what = f"mean of {EIGENVALUES} eigenvalues {own[-1]:.3f}" if above[-1] else f"leading eigenvalue {own[0]:.4f}"
-    reason = (
-        f"There are groups or a curved shape ({what}, above that of {REFERENCES} Gaussian and {REFERENCES} uniform "
-        "tables)."
-    )
+    reason = f"Your rows are more grouped, or more curved, than {2 * REFERENCES} random tables ({what})."
     return Structure(True, reason, prominence, float(own[-1]))
 
 
