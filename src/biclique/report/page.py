@@ -14,7 +14,7 @@ from biclique.report.charts import count_chart, distribution, effect_bar, eigenv
 from biclique.report.gather import Difference, ReportData, Shown
 from biclique.report.map_data import LEVEL_LENGTHS, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, fill, joined, json_text, name_of, shown, table
-from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
+from biclique.report.rows import HARD, LEAST_POINTS, MOST_POINTS
 from biclique.report.sentence import first_sentence, percent, stability_text, value_text
 from biclique.report.summary import summary_of
 
@@ -223,10 +223,7 @@ def _doubtful(data: ReportData) -> str:
     if not lost:
         return "Every row fits its cluster."
     rows = "1 row fits" if lost == 1 else f"{lost:,} rows fit"
-    return (
-        f"{rows} nowhere well: {lost - far:,} between clusters (no probability reaches {UNSURE:g}), {far:,} far from "
-        f"all others (below {percent(FAINT)} of the similarity that is usual in their cluster)."
-    )
+    return f"{rows} nowhere well: between clusters {lost - far:,}, far from all others {far:,}."
 
 
 def _selection(data: ReportData) -> Markup:
