@@ -18,7 +18,7 @@ from biclique.report.page import make_page
 from biclique.report.places import View, principal, views_of
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, thinned
 from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, groups_of
-from biclique.report.sentence import first_sentence, number_text, percent, stability_text, value_text
+from biclique.report.sentence import doubtful_text, first_sentence, number_text, percent, stability_text, value_text
 from biclique.report.shown_columns import Coded, Columns
 from tests.optional import Optional
 from tests.report.made import HOSTILE, SURROGATE, fitted, given, groups
@@ -360,6 +360,14 @@ def test_the_first_sentence():
     found = first_sentence(subject, facts([0.4, 1, 1, 1], [2, 2], mixed))
     assert found == "2 clusters; cluster 0 is hard to tell from 1; 25 % of the rows fit nowhere well."
     assert first_sentence(subject, facts([1.0], [1])).startswith("1 cluster;")
+
+
+def test_rows_that_fit_nowhere_well_are_counted_once():
+    degrees = np.array([0.01, 1.0, 1.0, 1.0, 0.01, 1.0, 1.0, 1.0])
+    found = Facts(np.repeat([0, 1], 4), np.array([0.4, 0.4, 1, 1, 1, 1, 1, 1]), degrees, np.zeros((2, 2)))
+    assert doubtful_text(found) == "3 rows fit nowhere well: between clusters 1, far from all others 2."
+    assert doubtful_text(facts([1, 1, 1, 0.4], [2, 2])).startswith("1 row fits nowhere well: between clusters 1,")
+    assert doubtful_text(facts([1, 1, 1, 1], [2, 2])) == "Every row fits its cluster."
 
 
 @pytest.mark.parametrize(

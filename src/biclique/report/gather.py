@@ -190,7 +190,8 @@ def _notes(subject: Subject, facts: Facts, differences: list[list[Difference]], 
     if counted is not None and counted.has_structure is False and counted.structure.reason not in known:
         notes.append(counted.structure.reason)
     if subject.asked != subject.n_clusters and f"{subject.asked} asked for" not in known:
-        notes.append(f"{subject.n_clusters} clusters were found, {subject.asked} asked for.")
+        found = "1 cluster was" if subject.n_clusters == 1 else f"{subject.n_clusters} clusters were"
+        notes.append(f"{found} found, {subject.asked} asked for.")
     if error is not None and str(error) not in known:
         notes.append(f"Similarities are approximate: {error}.")
     if np.isnan(facts.degrees).any():

@@ -15,7 +15,7 @@ from biclique.report.gather import Difference, ReportData, Shown
 from biclique.report.map_data import LEVEL_LENGTHS, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, fill, joined, json_text, name_of, shown, table
 from biclique.report.rows import HARD, LEAST_POINTS, MOST_POINTS
-from biclique.report.sentence import first_sentence, percent, stability_text, value_text
+from biclique.report.sentence import doubtful_text, first_sentence, percent, stability_text, value_text
 from biclique.report.summary import summary_of
 
 MOST_CLUSTERS = 100
@@ -62,7 +62,7 @@ def make_page(data: ReportData) -> str:
         "cards": joined(_card(j, data) for j in largest(data)),
         "histogram": histogram(data.facts.best, "probability of a row's own cluster"),
         "hard": _hard_pairs(data),
-        "doubtful": _doubtful(data),
+        "doubtful": doubtful_text(data.facts),
         "selection": _selection(data),
         "orders": _orders(data),
         "similarities": _similarities(data),
@@ -215,15 +215,6 @@ def _hard_pairs(data: ReportData) -> Markup:
     if not pairs:
         return element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
     return _list(pairs, "pairs")
-
-
-def _doubtful(data: ReportData) -> str:
-    facts = data.facts
-    lost, far = int(facts.nowhere.sum()), int(facts.faint.sum())
-    if not lost:
-        return "Every row fits its cluster."
-    rows = "1 row fits" if lost == 1 else f"{lost:,} rows fit"
-    return f"{rows} nowhere well: between clusters {lost - far:,}, far from all others {far:,}."
 
 
 def _selection(data: ReportData) -> Markup:

@@ -32,6 +32,15 @@ def first_sentence(subject: Subject, facts: Facts) -> str:
     return f"{'; '.join(parts)}."
 
 
+def doubtful_text(facts: Facts) -> str:
+    """``63 rows fit nowhere well: between clusters 4, far from all others 59.``"""
+    lost, far = int(facts.nowhere.sum()), int(facts.faint.sum())
+    if not lost:
+        return "Every row fits its cluster."
+    rows = "1 row fits" if lost == 1 else f"{lost:,} rows fit"
+    return f"{rows} nowhere well: between clusters {lost - far:,}, far from all others {far:,}."
+
+
 def percent(share: float) -> str:
     """A share of rows: ``2 %``, ``0.4 %``, ``under 0.1 %``; 0 and 100 only if that is so."""
     if share in (0.0, 1.0):
