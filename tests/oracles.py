@@ -460,14 +460,13 @@ def consensus_similarity(L):
     return sum(((labels[:, None] == labels) & (labels >= 0)).astype(float) for labels in L.T)
 
 
-def largest_as_stable(rows, needed, equal):
+def largest_as_stable(rows, equal):
     """The largest k whose stability is within one standard error of the best, or within ``equal`` if that is more.
 
-    ``rows`` are (k, stability, standard error, smallest cluster); None if every smallest cluster is below ``needed``.
+    ``rows`` are (k, stability, standard error, whether k covers the parts). A k that does not counts if its stability
+    is 1, or less by at most ``equal``; if no k counts, all do.
     """
-    able = [row for row in rows if row[3] >= needed]
-    if not able:
-        return None
+    able = [row for row in rows if row[3] or row[1] >= 1 - equal] or rows
     _, best, error, _ = max(able, key=lambda row: (row[1], row[0]))
     return max(k for k, stability, _, _ in able if best - stability <= max(error, equal) + 1e-9)
 

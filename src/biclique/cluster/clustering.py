@@ -29,7 +29,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     Parameters
     ----------
     n_clusters : int or "select", default=8
-        Number of clusters. "select" takes the largest one, from 2 to 20, that random halves of at most 1,000 rows find
+        Number of clusters. "select" takes the largest one, from 2 to 20, that random halves of at most 2,000 rows find
         again (``docs/selection.md``); ``biclique.selection.select_n_clusters`` looks further.
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph of a kernel; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``

@@ -149,7 +149,7 @@ def count_chart(found: CountResult) -> Markup:
     for one in found.counted:
         title = f"{one.n_clusters} clusters: stability {one.stability:.3f} ± {one.standard_error:.3f}"
         if not one.allowed:
-            title += f"; too small a cluster: {one.smallest:g} rows, {one.needed:.1f} needed"
+            title += "; fewer than the connected components"
         kind = "plain" if one.allowed else "ruled-out"
         kind = "chosen" if one.n_clusters == found.n_clusters else kind
         bars.append(Bar(one.stability, title, kind, one.standard_error))

@@ -223,7 +223,9 @@ def _selection(data: ReportData) -> Markup:
         return Markup("")
     parts = [element("p", shown(found.explanation, 2000))]
     if found.counted:
-        words = "The orange bar is the choice. Open bars cannot be chosen: they have a cluster that is too small."
+        words = (
+            "The orange bar is the choice. Open bars cannot be chosen: they are fewer than the connected components."
+        )
         parts += [count_chart(found), _faded(words)]
     return _section("selection", "How the number of clusters was chosen", *parts)
 

@@ -11,6 +11,9 @@ from biclique.runtime.axes import new_axes
 from biclique.runtime.readable import Readable
 from biclique.selection.structure import Structure
 
+EQUAL = 0.03
+"""Stabilities that differ by less count as equal: one or two rows in a hundred in other clusters cost so much."""
+
 
 @dataclass(frozen=True)
 class Counted:
@@ -21,18 +24,12 @@ class Counted:
     standard_error: float
     weakest: float  # the least mean Jaccard index of a cluster with its like in halves
     smallest: float  # rows of its smallest cluster
-    needed: float  # rows that its smallest cluster must have: √(n/k)
     covers_parts: bool = True  # whether it has a cluster for each part of the neighbour graph that is large enough
 
     @property
-    def large_enough(self) -> bool:
-        """Whether its smallest cluster is large enough."""
-        return self.smallest >= self.needed
-
-    @property
     def allowed(self) -> bool:
-        """Whether it can be chosen."""
-        return self.large_enough and self.covers_parts
+        """Whether it can be chosen: it covers the parts, or halves always find it again, so that gaps are by chance."""
+        return self.covers_parts or self.stability >= 1 - EQUAL
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,9 +79,7 @@ class CountResult(Readable):
             note = ""
             if one.n_clusters == self.n_clusters:
                 note = "  chosen"
-            elif not one.large_enough:
-                note = f"  too small: {one.needed:.1f} rows needed"
-            elif not one.covers_parts:
+            elif not one.allowed:
                 note = "  fewer than parts"
             lines.append(
                 f"{one.n_clusters:>3}  {one.stability:>9.3f}  {one.standard_error:>14.3f}  {one.weakest:>15.3f}  "

@@ -1,8 +1,8 @@
 """The search for the number of clusters: the largest one that random halves of the rows find again.
 
-One embedding of at most 1,000 drawn rows gives labels for every k. Ten random halves have an embedding of their own
+One embedding of at most 2,000 drawn rows gives labels for every k. Ten random halves have an embedding of their own
 each. The stability of k is the mean agreement of both on the rows of a half. There are no fewer clusters than connected
-components of the hypergraph of neighbourhoods that are large enough for one.
+components of the hypergraph of neighbourhoods that are large enough for one, unless halves find fewer again.
 """
 
 import warnings
@@ -22,13 +22,13 @@ from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
 from biclique.runtime.arguments import check_count, fixed_seed
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
-from biclique.selection.count_result import Counted, CountResult
+from biclique.selection.count_result import EQUAL, Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.structure import Structure, structure_of
 
-DRAWN_ROWS = 1_000
-"""Rows that are looked at."""
+DRAWN_ROWS = 2_000
+"""Rows that are looked at: a cluster of 2 % has 20 rows in a half, and below some 14 it is merged with others."""
 
 MOST_CLUSTERS = 20
 """The default of ``k_max``."""
@@ -39,8 +39,8 @@ HALVES = 10
 ROWS_PER_CLUSTER = 4
 """Drawn rows for each cluster at the least, so that a half has two."""
 
-EQUAL = 0.03
-"""Stabilities that differ by less count as equal: one or two rows in a hundred in other clusters cost so much."""
+POOR = 0.8
+"""Below this stability a reason says that clusters are found again poorly."""
 
 FOUND_AGAIN = 0.85
 """The Jaccard index from which on Hennig (2007) calls a cluster highly stable."""
@@ -75,8 +75,8 @@ def select_n_clusters(
         The largest number of clusters that is tried.
     sample_weight : array of shape (n_samples,), optional
         How often each row counts.
-    n_rows : int, default=1000
-        Rows that are drawn; time grows with its cube.
+    n_rows : int, default=2000
+        Rows that are drawn. Clusters of fewer than about 28 of them may be missed.
     n_halves : int, default=10
         Random halves of these rows; at least 2.
     random_state, n_jobs, verbose :
@@ -143,6 +143,11 @@ def search_count(
     vertices = vertices.some(canonical_order(vertices.data))
     halves = random_halves(vertices.n, n_halves, random)
     counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
+    if 2 <= vertices.n <= k_max and vertices.weights.min() >= ROWS_PER_CLUSTER:
+        k, what = vertices.n, f"there are only {vertices.n} distinct rows"
+        reason = f"{k} clusters: {what}, each with {vertices.weights.min():g} copies or more, so each is a cluster."
+        structure = Structure(None, f"Structure was not tested: {what}.")
+        return CountResult((), k, None, None, reason, k, np.arange(k), structure)
     if not counts:
         k = max(min(2, k_max, vertices.n), 1)
         what = f"k_max is {k_max}" if k_max < 2 else f"there are only {vertices.n} distinct rows"
@@ -207,7 +212,6 @@ def compared(
                 standard_error=round(float(np.std(agreements, ddof=1) / np.sqrt(len(agreements))), 9),
                 weakest=round(float(np.mean(overlaps, axis=0).min()), 9),
                 smallest=float(np.bincount(own, weights, k).min()),
-                needed=float(np.sqrt(weights.sum() / k)),
                 covers_parts=k >= n_parts,
             )
         )
@@ -218,18 +222,10 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     """The largest k that is as stable as the best, the most stable other k, the margin and the reason.
 
     As stable as the best: within one standard error of it, or within 0.03 if that is more; and each of its clusters is
-    found again in halves (mean Jaccard index of 0.85). Numbers with a cluster below √(n/k) rows, or with fewer clusters
-    than parts, are left out. If that leaves none, parts do not count; if that leaves none, the number whose smallest
-    cluster comes nearest to √(n/k) is taken.
+    found again in halves (mean Jaccard index of 0.85). Numbers below that of the parts are left out, unless halves find
+    them again: gaps by chance are not there in a half. If that leaves none, parts do not count.
     """
-    allowed = [one for one in counted if one.allowed] or [one for one in counted if one.large_enough]
-    if not allowed:
-        one = max(counted, key=lambda one: (one.smallest / one.needed, -one.n_clusters))
-        reason = (
-            f"{one.n_clusters} clusters: every number leaves a cluster too small to count, and this one comes nearest "
-            f"(smallest cluster {one.smallest:g} rows, {one.needed:.1f} needed)."
-        )
-        return one.n_clusters, None, None, reason
+    allowed = [one for one in counted if one.allowed] or list(counted)
     best = max(allowed, key=lambda one: (one.stability, one.n_clusters))
     tolerance = max(EQUAL, best.standard_error)
     kept = best
@@ -240,23 +236,34 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     k, last = kept.n_clusters, counted[-1].n_clusters
     others = [one for one in allowed if one is not kept]
     parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
+    components = f"{parts}{' or more' * (parts == last)} connected components"
     what = "halves of the rows find these again best"
     if not others and len(counted) > 1:
-        what = "every other number leaves a cluster too small to count, or has fewer clusters than connected components"
+        what = "every other number has fewer clusters than connected components"
     if kept is not best:
         what = f"the most that halves of the rows find again as well as {best.n_clusters}"
+    if kept.stability < POOR:
+        what += ", but poorly"
     measured = f"stability {kept.stability:.2f} ± {kept.standard_error:.2f}"
     if counted[0].n_clusters < parts <= k:
-        measured = f"{parts}{' or more' * (parts == last)} connected components, {measured}"
-    reason, untried = f"{k} clusters: {what} ({measured}", f" More than {k} were not tried." * (2 < k == last)
-    if not others:
-        return k, None, None, f"{reason}).{untried}"
-    second = max(others, key=lambda one: (one.stability, one.n_clusters))
-    margin = kept.stability - second.stability
-    reason += f"; {second.n_clusters} clusters: {second.stability:.2f}).{untried}"
-    if margin <= tolerance:
-        reason += f" Look at {second.n_clusters} too: the margin is small."
-    return k, second.n_clusters, margin, reason
+        measured = f"{components}, {measured}"
+    second, margin, notes = None, None, ""
+    if others:
+        second = max(others, key=lambda one: (one.stability, one.n_clusters))
+        margin = kept.stability - second.stability
+        measured += f"; {second.n_clusters} clusters: {second.stability:.2f}"
+        if margin <= tolerance:
+            notes += f" {second.n_clusters} clusters fit almost as well."
+    left_out = max((one for one in counted if one not in allowed), key=lambda one: one.stability, default=kept)
+    if left_out.stability > kept.stability:
+        fewer = left_out.n_clusters
+        notes += (
+            f" {fewer} clusters were found again more often ({left_out.stability:.2f}), but there are {components}:"
+        )
+        notes += f" choose them with n_clusters={fewer}."
+    if 2 < k == last:
+        notes += f" More than {k} were not tried: raise k_max of select_n_clusters (command line: --k-max)."
+    return k, second.n_clusters if second else None, margin, f"{k} clusters: {what} ({measured}).{notes}"
 
 
 def random_halves(n: int, n_halves: int, random: np.random.RandomState) -> tuple[IntArray, ...]:

@@ -113,7 +113,7 @@ def structure_of(vertices: Vertices, random: np.random.RandomState, progress: Pr
     if sparse.issparse(vertices.data) and n_columns > MOST_COLUMNS:
         most = f"{n_columns} columns of a sparse table, {MOST_COLUMNS} at most"
         return Structure(None, f"Structure was not tested: {most}.")
-    X = repeated_rows(vertices, random)
+    X = repeated_rows(vertices.some(drawn(vertices.weights, MODE_ROWS, random)), random)
     if len(X) < LEAST_ROWS:
         return Structure(None, f"Structure was not tested: {len(X)} rows, and {LEAST_ROWS} are needed.")
     X = X[:, np.ptp(X, axis=0) > 0]
