@@ -173,7 +173,7 @@ def test_gaps_by_chance_do_not_split_moons(n, seed):
 
 def test_one_column_has_gaps_by_chance():
     X = 10.0 * np.repeat(np.arange(3), 500)[:, None] + np.random.default_rng(0).normal(size=(1_500, 1))
-    assert select_n_clusters(X, random_state=0).n_clusters == 3
+    assert select_n_clusters(X, n_halves=4, random_state=0).n_clusters == 3
 
 
 def test_a_few_distinct_rows_with_many_copies_are_the_clusters():
