@@ -35,8 +35,10 @@ STORED = {
     "tiled": "K is computed again in every pass",
     "fourier": "K by FFTs",
     "nystroem": "K from {rank} landmark rows",
+    "features": "K from {rank} features",
 }
-"""How K is held, in words, by what ``gram_`` says; the others are features."""
+"""How K is held, in words, by what ``gram_`` says."""
+
 LEGEND = "sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation"
 
 
@@ -172,7 +174,7 @@ def _accuracy(model: BicliqueSpectralClustering) -> str:
     measured, reason = model.approximation_, model.gram_reason_
     exact = measured is None or measured.counts_as_exact
     kind = "exact" if exact and not reason.startswith("approximate") else "approximate"  # neighbours can be so too
-    held = STORED.get(model.gram_, "K from {rank} features").format(rank=model.rank_)
+    held = STORED.get(model.gram_, f"K by {model.gram_}").format(rank=model.rank_)
     error = "" if measured is None else f", {measured}"
     return f"{kind}: {held} in {model.precision_} ({reason.removeprefix(f'{kind}: ')}){error}"
 
