@@ -68,6 +68,15 @@ def test_members_are_those_of_the_definition(name, r, device, fused, monkeypatch
         assert sets == oracles.neighborhood_members(X, Z, own.n_neighbors)
 
 
+@pytest.mark.parametrize("r", [20, 45])
+def test_many_landmarks_of_few(r, device, fused):
+    """More of them than the fused search has groups: none is taken twice."""
+    X, Z = DATA["normal"]
+    own = NeighborhoodMap(Z, r)
+    found = own.landmark_numbers(torch.tensor(X[:40], device=device)).cpu().numpy()
+    assert [set(row.tolist()) for row in found] == oracles.neighborhood_members(X[:40], Z, r)
+
+
 @pytest.mark.parametrize("name", DATA)
 def test_what_is_certain_is_so(name, device, fused):
     X, Z = (given.astype(float) for given in DATA[name])
@@ -87,16 +96,19 @@ def test_what_is_certain_is_so(name, device, fused):
 
 @pytest.mark.parametrize(("n", "p", "d", "count"), [(130, 128, 16, 1), (37, 1000, 5, 8), (5, 260, 40, 12)])
 def test_the_fused_search_finds_the_smallest(n, p, d, count, device):
-    """Their numbers are those of a product in float64, up to the rounding of float32."""
+    """Their numbers are those of a product in float64, up to the rounding of float32, and no landmark comes twice."""
     needs_triton(device)
     from biclique.device.triton_nearest import padded_landmarks, smallest_bounds
 
+    torch.manual_seed(0)
     X, Z = torch.randn((n, d), device=device), torch.randn((p, d), device=device, dtype=torch.float64)
     q = (Z * Z).sum(1)
     low, near = smallest_bounds(X, *padded_landmarks(Z, q), count)
-    truth, places = torch.topk(q - 2 * X.double() @ Z.T, count, largest=False)
-    assert torch.equal(near.long(), places)
-    np.testing.assert_allclose(low.cpu(), truth.cpu(), atol=1e-6 * float(q.max()))
+    numbers = q - 2 * X.double() @ Z.T
+    truth = torch.topk(numbers, count, largest=False).values
+    for found in (low, torch.gather(numbers, 1, near.long())):
+        np.testing.assert_allclose(found.cpu(), truth.cpu(), atol=1e-6 * float(q.max()))
+    assert all(len(set(row.tolist())) == count for row in near)
 
 
 @pytest.mark.parametrize(("n", "count"), [(64, 1), (64, 64), (512, 3), (4096, 8), (4160, 100)])

@@ -18,6 +18,9 @@ FAN = 8
 PAD = 128
 """Landmarks are padded to a multiple of this, by some that are far from every row."""
 
+MOST_PICKED = PAD // FAN
+"""Numbers of a row that are found at most: there are always so many groups, and none may be picked twice."""
+
 FAR = 1e38
 """The bound of a landmark that is not there."""
 
@@ -98,14 +101,14 @@ def padded_landmarks(rows: Any, squares: Any) -> tuple[Any, Any]:
 
 
 def smallest_bounds(X: Any, Z: Any, q: Any, count: int) -> tuple[Any, Any]:
-    """The ``count`` smallest q_j − 2⟨x_i, z_j⟩ of every row, ascending, and their j, (n, count).
+    """The ``count`` ≤ ``MOST_PICKED`` smallest q_j − 2⟨x_i, z_j⟩ of every row, ascending, and their j, (n, count).
 
     X (n, d) is contiguous and float32; Z and q come from ``padded_landmarks``.
     """
     (n, d), p = X.shape, len(Z)
     groups, picked = p // FAN, triton.next_power_of_2(count)
     minima = X.new_empty((n, groups))
-    low, near = X.new_empty((n, picked)), (X.new_empty((n, picked))).int()
+    low, near = X.new_empty((n, picked)), X.new_empty((n, picked)).int()
     group_minima[(triton.cdiv(n, ROWS),)](X, Z, q, minima, n, p, d, ROWS, PAD, COLUMNS, FAN)
     pick_smallest[(triton.cdiv(n, PICKED_ROWS),)](
         minima, X, Z, q, low, near, n, groups, d,

@@ -78,9 +78,13 @@ class DeviceSearch:
     def _tiles(self) -> Any:
         return import_module("biclique.device.triton_nearest")
 
-    def in_pieces(self, X: Tensor, search: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """What a search of some rows gives for all, as many at once as what it stores of them fits the memory."""
-        stored = max(self.p // FAN, 4 * self.d) if self.fused else self.p
+    def _fuses(self, count: int) -> bool:
+        """Whether so many bounds of a row are found by the fused search."""
+        return self.fused and count <= self._tiles.MOST_PICKED
+
+    def in_pieces(self, X: Tensor, r: int, search: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """What a search for r landmarks gives for all rows, as many at once as what it stores fits the memory."""
+        stored = max(self.p // FAN, 4 * self.d) if self._fuses(r + 1 + SPARE) else self.p
         step = max(PRODUCT_ENTRIES // stored, 1)
         found = [search(X[top : top + step]) for top in range(0, max(len(X), 1), step)]
         near, certain = (self.torch.cat(parts) for parts in zip(*found, strict=True))
@@ -116,7 +120,7 @@ class DeviceSearch:
     def _bounds(self, rows: Tensor, own: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The smallest lower bounds of squared distances, ascending, and their landmarks, (m, count)."""
         torch = self.torch
-        if self.fused:
+        if self._fuses(count):
             short: Tensor = as_dtype(rows, np.float32)
             low, near = self._tiles.smallest_bounds(short.contiguous(), *self._groups, count)
             low = float64(low) + (1 - self.slack) * own[:, None]
@@ -138,7 +142,7 @@ def has_triton(like: Tensor) -> bool:
 def nearest_landmark(rows: FloatArray, landmarks: FloatArray, like: Tensor) -> IntArray:
     """The number of the nearest landmark of every row, (m,), found on a device but for ties."""
     search = DeviceSearch(landmarks, like)
-    found = search.in_pieces(moved(rows, like), lambda x: search.nearest_set(x, 1, 0.0, 0.0))
+    found = search.in_pieces(moved(rows, like), 1, lambda x: search.nearest_set(x, 1, 0.0, 0.0))
     near, certain = (to_host(part) for part in found)
     near, tied = near[:, 0], np.flatnonzero(~certain)
     if len(tied):

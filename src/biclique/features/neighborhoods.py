@@ -137,7 +137,7 @@ class NeighborhoodMap(FeatureMap):
             near, certain = self._searched().nearest_set(self._rows(X), r, TIE, self._rounding(X))
             return np.sort(near.astype(np.int32), axis=1), certain
         search = DeviceSearch(np.asarray(self.landmarks), X)
-        return search.in_pieces(X, lambda x: search.nearest_set(self._rows(x), r, TIE, self._rounding(x)))
+        return search.in_pieces(X, r, lambda x: search.nearest_set(self._rows(x), r, TIE, self._rounding(x)))
 
     def _members_by_distance(self, X: Rows) -> IntArray:
         """N(x) as ``landmark_numbers`` gives it, from distances in float64."""
