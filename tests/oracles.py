@@ -232,6 +232,22 @@ def distance_to_span(point, others):
     return float(np.linalg.norm(point - base - directions @ solution))
 
 
+def spread_out_rows(rows, count, tie=1e-6, nothing=1e-9):
+    """Rows that are farthest from the span of those before, the first of tied ones; then from those rows themselves."""
+    found, rest = [], np.array(rows[:, :count])
+    for _ in range(min(count, rest.shape[1])):
+        lengths = np.linalg.norm(rest, axis=1)
+        if lengths.max() <= nothing * np.linalg.norm(rows[:, :count], axis=1).max():
+            break
+        found.append(next(i for i, length in enumerate(lengths) if length**2 >= (1 - tie) * lengths.max() ** 2))
+        unit = rest[found[-1]] / lengths[found[-1]]
+        rest = np.array([row - (row @ unit) * unit for row in rest])
+    while len(found) < count:
+        gaps = [min((np.linalg.norm(row - rows[i]) for i in found), default=np.inf) for row in rows]
+        found.append(int(np.argmax(gaps)))
+    return found
+
+
 def nearest_rows(y, X, own=None):
     """Numbers of the rows of X by (distance to y, number), the row ``own`` before all others, and the distances."""
     gaps = [float(sum((float(a) - float(b)) ** 2 for a, b in zip(y, x, strict=True))) ** 0.5 for x in X]

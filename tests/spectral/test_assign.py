@@ -7,7 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import FewerClustersWarning
 from biclique.spectral.assign import ASSIGNERS as ALL_ASSIGNERS
-from biclique.spectral.rounding import spread_out_rows, weighted_means
+from biclique.spectral.rounding import few_distinct_rows, spread_out_rows, weighted_means
+from tests import oracles
 
 # Those that need nothing but the embedding.
 ASSIGNERS = {name: ALL_ASSIGNERS[name] for name in ("kmeans", "cluster_qr", "discretize")}
@@ -104,6 +105,29 @@ def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():
     longer = rows.copy()
     longer[7] *= 1.001
     assert spread_out_rows(longer, 4)[0] == 7
+
+
+@pytest.mark.parametrize("shrinking", [0.0, 1.0, 4.0, 12.0])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("count", [1, 6, 9])
+def test_rows_that_span_best_are_those_of_the_naive_loop(shrinking, unit, count):
+    rows = np.random.default_rng(0).normal(size=(60, 6)) * np.logspace(0, -shrinking, 6)
+    rows[20:40] = rows[:20] * (1 + 1e-5)
+    if unit:
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+    np.testing.assert_array_equal(spread_out_rows(rows, count), oracles.spread_out_rows(rows, count))
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_distinct_rows_are_counted_up_to_their_rounding(columns):
+    rows = np.random.default_rng(0).normal(size=(5, columns))
+    many = rows[np.arange(200) % 5] * (1 + 1e-12 * np.random.default_rng(1).normal(size=(200, columns)))
+    np.testing.assert_allclose(few_distinct_rows(many, 5), rows, rtol=1e-9)
+    assert few_distinct_rows(many, 4) is None
+    # Their sums are equal, but the rows are not.
+    turned = np.array([np.roll([1.0, 2.0, 5.0], shift) for shift in range(3)])
+    assert few_distinct_rows(turned, 2) is None
+    np.testing.assert_array_equal(few_distinct_rows(turned, 3), turned)
 
 
 @pytest.mark.parametrize("n_init", [1, 10])

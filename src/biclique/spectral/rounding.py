@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
+from biclique.kernels.kernel import squared_norms
 from biclique.runtime.namespace import float64, full, identity, moved, namespace, to_host
 from biclique.spectral.lloyd import KernelRule, NewRows
 
@@ -21,6 +22,9 @@ TIE = 1e-6
 
 SAME = 1e-9
 """Rows that differ by less, as a share of the largest entry, are equal: what is left is rounding."""
+
+LOST = 1e-4
+"""Squares that were made this much smaller by subtractions are computed anew: four of their sixteen digits are lost."""
 
 SAMPLE_ROWS = 20_000
 """With more rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
@@ -167,6 +171,9 @@ def lloyd(
 def few_distinct_rows(embedding: FloatArray, most: int) -> FloatArray | None:
     """The distinct rows if there are at most so many, else None; rows that agree to ``SAME`` are one."""
     near = SAME * float(np.abs(embedding).max(initial=0.0))
+    sums = np.sort(embedding.sum(axis=1))
+    if np.sum(np.diff(sums) > near * embedding.shape[1]) >= most:  # each gap parts rows that differ
+        return None
     found = list[FloatArray]()
     for rows in (embedding[: 2 * most], embedding):  # the first rows show at once that there are more
         found.clear()
@@ -217,17 +224,25 @@ def spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
     Of rows that are equally far the first one is taken: rows of length 1 differ by rounding alone. If the span is all
     there is, the rows farthest from those before follow.
     """
-    rest, found = np.array(embedding[:, :n_clusters]), list[int]()
-    least = 0.0
+    rest, found = np.asarray(embedding[:, :n_clusters]), list[int]()
+    directions = np.empty((0, rest.shape[1]))  # orthonormal: of the rows that were found since ``rest`` was computed
+    squares = squared_norms(rest)
+    first = exact = squares.max()
     while len(found) < min(n_clusters, rest.shape[1]):
-        squares = np.einsum("ij,ij->i", rest, rest)
+        if squares.max() < LOST * exact:
+            rest = rest - (rest @ directions.T) @ directions
+            directions, squares = directions[:0], squared_norms(rest)
+            exact = squares.max()
         largest = squares.max()
-        least = least or SAME**2 * largest
-        if largest <= least:
+        if largest <= SAME**2 * first:
             break
         found.append(int(np.argmax(squares >= (1 - TIE) * largest)))
-        direction = rest[found[-1]] / np.sqrt(squares[found[-1]])
-        rest -= np.outer(rest @ direction, direction)
+        direction = rest[found[-1]] - (directions @ rest[found[-1]]) @ directions
+        direction /= np.linalg.norm(direction)
+        directions = np.vstack([directions, direction])
+        squares -= (rest @ direction) ** 2
+    if len(found) == n_clusters:
+        return np.asarray(found)
     distances = np.full(len(embedding), np.inf)
     for place in found:
         distances = np.minimum(distances, np.sum((embedding - embedding[place]) ** 2, axis=1))
