@@ -331,6 +331,16 @@ def test_columns_far_from_0_are_scaled_and_rounding_errors_are_not():
         assert (deviations[3:] < 0.1).all()
 
 
+@pytest.mark.parametrize("scale", ["standard", "robust"])
+@pytest.mark.parametrize("unit", [1e-100, 1e-20, 1e-15, 1e20])
+def test_units_do_not_matter(scale, unit):
+    X = np.random.default_rng(0).normal(size=(50, 2)) * [1, 1e6]
+    X = np.column_stack([X, np.full(50, 0.1), X[:, 0] > 1])  # of the last, the quartiles are equal
+    made = TablePreparer(scale=scale).fit_transform(X * [unit, 1, unit, unit])
+    expected = TablePreparer(scale=scale).fit_transform(X * [1, 1, unit, 1 if scale == "standard" else unit])
+    np.testing.assert_allclose(made, expected, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "error", "message"),
     [

@@ -359,6 +359,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 _check_size(name, self.number_columns_, np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)))
                 if self.scale == "standard":
                     _divide_by_deviations(self.scaler_)
+                else:
+                    _divide_by_quartile_ranges(self.scaler_, X)
                 self._leave_booleans()
         self._learn_levels(levels)
 
@@ -455,6 +457,14 @@ def _divide_by_deviations(scaler: StandardScaler) -> None:
     deviation = np.sqrt(scaler.var_)
     rounding = ROUNDING * np.spacing(np.abs(scaler.mean_))
     scaler.scale_ = np.where(deviation > rounding, deviation, np.maximum(rounding, 1))
+
+
+def _divide_by_quartile_ranges(scaler: RobustScaler, X: FloatArray) -> None:
+    """Scale columns of tiny units too: scikit-learn takes quartile ranges below 2e-15 for rounding."""
+    for j in np.flatnonzero(scaler.scale_ == 1):
+        low, high = np.nanpercentile(X[:, j], [25, 75])
+        if high - low > ROUNDING * np.spacing(np.abs(scaler.center_[j])):
+            scaler.scale_[j] = high - low
 
 
 def _check_size(name: str, columns: Sequence[str], fits: NDArray[np.bool_]) -> None:
