@@ -16,21 +16,16 @@ from biclique.hypergraph import SPLITTINGS, ExpansionGram, distortion, k_way_nor
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.scores import clustering_error
 from tests import oracles
+from tests.golden import data
 from tests.optional import Optional
 
 pd = Optional("pandas")
 pl = Optional("polars")
 
 
-def planted(seed=0, n=90, k=3, n_edges=400, inside=0.85, sizes=(2, 6)):
-    """Edges mostly inside k groups of equal size."""
-    random = np.random.default_rng(seed)
-    groups = np.arange(n) % k
-    edges = []
-    for _ in range(n_edges):
-        pool = np.flatnonzero(groups == random.integers(k)) if random.random() < inside else np.arange(n)
-        edges.append(random.choice(pool, random.integers(*sizes), replace=False).tolist())
-    return Hypergraph.from_edges(edges, random.random(n_edges) + 0.5, vertices=n), groups
+def planted(n=90, k=3, n_edges=400, **how):
+    """Edges mostly inside k groups of equal size, and the groups."""
+    return data.planted(n, k, n_edges, **how), np.arange(n) % k
 
 
 def fit(hypergraph, k=3, **parameters):
@@ -144,7 +139,7 @@ def test_fewer_parts_than_clusters(n):
 @pytest.mark.parametrize("options", [{}, {"n_components": 4}, {"expansion": "clique", "assign_labels": "cluster_qr"}])
 @pytest.mark.parametrize(("k", "sizes"), [(2, [200, 4]), (3, [200, 2, 2])])
 def test_at_least_as_many_parts_as_clusters_are_not_cut_however_small(k, sizes, options):
-    big, _ = planted(n=200, k=2, n_edges=1200, inside=0.9)
+    big, groups = planted(n=200, k=2, n_edges=1200, inside=0.9)
     small = [[200, 201, 202], [201, 202, 203]] if len(sizes) == 2 else [[200, 201], [202, 203]]
     hypergraph = Hypergraph.from_edges([*big.edges(), *small], vertices=204)
     with pytest.warns(DisconnectedWarning, match=r"grouped whole, so that nothing is cut.* order=4 splits large comp"):
@@ -153,15 +148,9 @@ def test_at_least_as_many_parts_as_clusters_are_not_cut_however_small(k, sizes, 
     assert model.cut_ == pytest.approx(0, abs=1e-12)
     assert k_way_normalized_cut(hypergraph, model.labels_, options.get("expansion", "star")) == 0
     assert (model.predict(hypergraph.incidence) == model.labels_).all()
-
-
-def test_an_order_above_2_leaves_small_parts_alone():
-    big, groups = planted(n=100, k=2, n_edges=600, inside=0.9)
-    edges = [*big.edges(), [100, 101], [102, 103]]
-    hypergraph = Hypergraph.from_edges(edges, vertices=104)
     with pytest.warns(DisconnectedWarning):
-        model = fit(hypergraph, 2, order=4)
-    assert adjusted_rand_score(groups, model.labels_[:100]) > 0.9
+        above = fit(hypergraph, 2, order=4)
+    assert adjusted_rand_score(groups, above.labels_[:200]) > 0.9  # small parts are left alone
 
 
 def test_isolated_vertices_and_edges_of_one_vertex():

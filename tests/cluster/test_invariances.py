@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from biclique import BicliqueSpectralClustering
+from tests.golden.data import words
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 
@@ -28,18 +29,42 @@ WAYS = {
 }
 
 
+NORMAL = np.random.RandomState(0).randn(173, 2)
+TIED = {
+    "whole numbers": (np.random.default_rng(1).integers(0, 5, (300, 3)).astype(float), 3),
+    "words": (words(), 7),
+    "iris": (np.round(load_iris().data * 10), 3),
+    **{f"one row at {far}": (np.vstack([NORMAL, [[far, far]]]), 3) for far in (1e9, 1e13)},
+}
+
+
 def fitted(X, k=4, sample_weight=None, **parameters):
     return BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X, sample_weight=sample_weight)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_draws_and_starts_do_not_follow_the_bytes_of_rows(way):
-    for seed in (1, 5):
-        X = np.random.default_rng(seed).normal(size=(600, 3))  # without groups, k-means has many optima
-        labels = fitted(X, **WAYS[way]).labels_
-        for name, change in CHANGES.items():
-            found = fitted(change(X), **WAYS[way]).labels_
-            assert adjusted_rand_score(labels, found) > 0.95, name
+    X = np.random.default_rng(1).normal(size=(600, 3))  # without groups, k-means has many optima
+    labels = fitted(X, **WAYS[way]).labels_
+    for name, change in CHANGES.items():
+        found = fitted(change(X), **WAYS[way]).labels_
+        assert adjusted_rand_score(labels, found) > 0.95, name
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("name", "way"), [*((name, "default") for name in TIED), ("whole numbers", "graph")])
+def test_equally_near_rows_do_not_follow_them_either(name, way, stored):
+    X, k = TIED[name]
+    order = np.random.default_rng(0).permutation(len(X))
+    expected = fitted(X, k, **WAYS[way])
+    for what, rows, numbers in (
+        *((what, change(X), slice(None)) for what, change in CHANGES.items()),
+        ("float32", X.astype(np.float32) if X.max() < 1e9 else X, slice(None)),
+        ("rows shuffled", X[order], order),
+    ):
+        model = fitted(stored(rows), k, **WAYS[way])
+        assert adjusted_rand_score(model.labels_, expected.labels_[numbers]) == 1, what
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-5, err_msg=what)
 
 
 def test_the_number_that_is_selected_does_not_either():

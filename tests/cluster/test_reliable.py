@@ -61,6 +61,7 @@ def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
         {"affinity": "precomputed", "order": 2.5},
         {"affinity": "rbf", "gamma": 0.3, "modelling": "symmetric", "order": 5},
         {"affinity": "rbf"},
+        {"affinity": "nearest_neighbors"},
         {"affinity": "rbf", "gram": "nystroem", "rank": 50, "precision": "float64"},
     ],
 )

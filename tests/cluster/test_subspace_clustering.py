@@ -13,18 +13,14 @@ from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, FewerClustersWarning, MemoryLimitError
 from biclique.hypergraph import draw_together, edge_distances, fit_subspaces, linked_pairs
 from tests import oracles
+from tests.conftest import frozen
+from tests.golden import data
 
 
-def subspaces(seed=0, k=3, dimension=2, d=6, size=40, noise=0.01):
-    """Points near k affine subspaces, and which."""
-    random = np.random.default_rng(seed)
-    parts = []
-    for _ in range(k):
-        basis = np.linalg.qr(random.standard_normal((d, dimension)))[0].T
-        parts.append(random.standard_normal(d) * 0.3 + random.standard_normal((size, dimension)) @ basis)
-    X = np.concatenate(parts) + noise * random.standard_normal((k * size, d))
-    X.flags.writeable = False
-    return X, np.repeat(np.arange(k), size)
+def subspaces(size=40, seed=0, **how):
+    """Points near three affine subspaces, or k, and which."""
+    X, y = data.subspaces(size=size, seed=seed, **how)
+    return frozen(X), y
 
 
 def clustering(**parameters):
@@ -93,19 +89,13 @@ def test_subspaces_are_found(k, dimension):
     model = InhomogeneousSubspaceClustering(k, subspace_dim=dimension, random_state=0).fit(X)
     # A line and a plane cross others: points near the crossing belong to both.
     assert adjusted_rand_score(y, model.labels_) > 0.9
+    assert adjusted_rand_score(y, model.predict(X + 1e-3)) > 0.9
     assert (np.diff(model.residual_history_) <= 0).all()
     assert model.residual_ == pytest.approx(model.residual_history_[-1], rel=1e-8)
     by_truth = sum(s.residual for s in fit_subspaces(X, y, dimension))
     undivided = fit_subspaces(X, np.zeros(len(X)), dimension)[0].residual
     assert model.residual_ < by_truth + 0.01 * (undivided - by_truth)
     assert (model.predict(X) == model.labels_).all()
-
-
-def test_new_points_go_to_the_nearest_subspace():
-    X, y = subspaces(noise=0.001)
-    model = clustering(n_rounds=4).fit(X[::2])
-    assert adjusted_rand_score(y[1::2], model.predict(X[1::2])) > 0.9
-    assert adjusted_rand_score(y[::2], model.labels_) > 0.9
 
 
 def test_seeded_pickled_and_in_another_unit_and_place():
@@ -145,23 +135,27 @@ def test_one_subspace_holds_all_points():
     assert InhomogeneousSubspaceClustering(1, subspace_dim=2).fit(subspaces(k=1)[0]).labels_.max() == 0
 
 
-def test_refused_with_a_reason(monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "subspace_dim", "message"),
+    [
+        (slice(6), 5, "need at least 7: lower them"),
+        (slice(None), 6, "must be below the number of columns"),
+    ],
+)
+def test_too_large_subspaces_are_refused(rows, subspace_dim, message):
+    with pytest.raises(DataError, match=message):
+        InhomogeneousSubspaceClustering(2, subspace_dim=subspace_dim).fit(subspaces()[0][rows])
+
+
+def test_sparse_rows_and_what_does_not_fit_the_memory_are_refused(monkeypatch):
     X, _ = subspaces()
-    with pytest.raises(DataError, match="need at least 7: lower them"):
-        InhomogeneousSubspaceClustering(2, subspace_dim=5).fit(X[:6])
-    with pytest.raises(DataError, match="must be below the number of columns"):
-        InhomogeneousSubspaceClustering(2, subspace_dim=6).fit(X)
-    monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 2**20)
-    with pytest.raises(MemoryLimitError, match="n_draws"):
-        InhomogeneousSubspaceClustering(2).fit(X)
-
-
-def test_sparse_rows_are_refused():
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    model = InhomogeneousSubspaceClustering(2, subspace_dim=1, n_draws=10, n_rounds=1, random_state=0).fit(X)
+    model = clustering(n_draws=10, n_rounds=1).fit(X)
     for call in (model.fit, model.predict):
         with pytest.raises(DataError, match=r"needs dense rows, got a sparse matrix: pass X\.toarray\(\)"):
             call(sparse.csr_array(X))
+    monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 2**20)
+    with pytest.raises(MemoryLimitError, match="n_draws"):
+        clustering().fit(X)
 
 
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.FewerClustersWarning")

@@ -8,7 +8,6 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from biclique.features.neighborhoods import NeighborhoodMap, joined_components
-from biclique.kernels import Gower
 from biclique.neighbors.index import nearest_row
 from tests import oracles
 
@@ -141,12 +140,3 @@ def test_sums_and_products_are_those_of_the_host(name, spread, device, monkeypat
     shuffled = own.columns_of(there.near[order]).gram(at[1][order]).cpu().numpy()
     np.testing.assert_allclose(shuffled, gram, rtol=0 if spread == 1 else 1e-15)
     np.testing.assert_array_equal(joined_components(there.links()), joined_components(here))
-
-
-def test_a_metric_that_a_device_does_not_have_is_refused_before(device):
-    from biclique import BicliqueSpectralClustering
-    from biclique.exceptions import BicliqueError
-
-    settings = {"device": device, "kernel_params": {"metric": Gower([2])}}
-    with pytest.raises(BicliqueError):
-        BicliqueSpectralClustering(2, **settings).fit(np.round(np.abs(DATA["normal"][0])))

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -14,7 +13,6 @@ from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
-    BicliqueWarning,
     DataError,
     DisconnectedWarning,
     FewerClustersWarning,
@@ -82,16 +80,6 @@ def test_labels_are_those_of_scikit_learn(shape):
     assert adjusted_rand_score(y, model.labels_) == 1
     assert np.array_equal(model.predict(X), model.labels_)
     assert (model.gram_, model.order_, model.gamma_) == ("neighbors", 2.0, None)
-
-
-@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
-def test_tied_neighbours_do_not_depend_on_units_signs_and_columns(stored):
-    X = np.random.RandomState(1).randint(0, 5, (300, 3)) * 1.0
-    expected = fitted(X, 3)
-    for rows in (X, X * 8, -X, X[:, ::-1]):
-        model = fitted(stored(rows), 3)
-        assert adjusted_rand_score(model.labels_, expected.labels_) == 1
-        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-5)
 
 
 def test_eigenvalues_are_those_of_the_laplacian():
@@ -186,42 +174,6 @@ def test_a_given_graph():
         fitted(X, affinity="precomputed_nearest_neighbors")
     with pytest.raises(DataError, match="n_neighbors=11, but row 0"):
         fitted(graph, affinity="precomputed_nearest_neighbors", n_neighbors=11)
-
-
-@pytest.mark.parametrize("include_self", [True, False])
-@pytest.mark.parametrize("kind", ["any", "rounded", "float32"])
-def test_rows_of_a_given_graph_keep_their_labels(kind, include_self):
-    """Also rows that do not name themselves, and most that have the same distances as another."""
-    for seed in range(6):
-        random = np.random.default_rng(seed)
-        X = random.normal(size=(int(random.integers(30, 160)), int(random.integers(1, 6))))
-        X = {"rounded": np.round(X, 1), "float32": X.astype(np.float32)}.get(kind, X)
-        k = int(random.integers(3, 12))
-        graph = kneighbors_graph(X, k, mode="distance", include_self=include_self)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BicliqueWarning)
-            model = fitted(graph, 3, affinity="precomputed_nearest_neighbors", n_neighbors=k)
-        np.testing.assert_array_equal(model.predict(graph), model.labels_)
-
-
-def test_repeated_rows_and_weights():
-    X, _ = overlapping()
-    counts = np.random.default_rng(0).integers(1, 4, len(X))
-    repeated, weighted = fitted(np.repeat(X, counts, axis=0), 3), fitted(X, 3, counts)
-    np.testing.assert_allclose(repeated.eigenvalues_, weighted.eigenvalues_, atol=1e-8)
-    assert np.array_equal(repeated.labels_, np.repeat(weighted.labels_, counts))
-    some = counts > 1
-    part, alone = fitted(X, 3, 1.0 * some), fitted(X[some], 3)
-    assert np.array_equal(part.labels_[some], alone.labels_)
-
-
-def test_sparse_rows():
-    X, _, k = SHAPES["blobs"]
-    held, dense = fitted(sparse.csr_matrix(X), k), fitted(X, k)
-    assert adjusted_rand_score(held.labels_, dense.labels_) == 1
-    for rows in (X, X + 1e-3, sparse.csr_matrix(X), sparse.csr_matrix(X + 1e-3)):
-        for model in (held, dense):
-            assert np.array_equal(model.predict(rows), model.labels_)
 
 
 def test_few_rows():

@@ -111,38 +111,6 @@ def test_weights_are_repeated_rows_with_centres():
     np.testing.assert_allclose(ones.eigenvalues_, plain.eigenvalues_, atol=1e-9)
 
 
-# Ties
-
-
-def marked(n=300, seed=3):
-    """Rows with six ones in 60 columns."""
-    random = np.random.RandomState(seed)
-    y = random.randint(0, 4, n)
-    X = np.zeros((n, 60))
-    for i in range(n):
-        own = np.arange(15) + 15 * y[i]
-        X[i, random.choice(own if random.rand() < 0.85 else np.arange(60), 6, replace=False)] = 1
-    return X
-
-
-TIED = {
-    "0/1": (marked(), 7),
-    "one row far out": (np.vstack([np.random.RandomState(0).randn(173, 2), [[1e9, 1e9]]]), 3),
-    "one row very far out": (np.vstack([np.random.RandomState(0).randn(173, 2), [[1e13, 1e13]]]), 3),
-}
-
-
-@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("name", TIED)
-def test_tied_rows_do_not_depend_on_units_signs_and_columns(name, stored):
-    X, k = TIED[name]
-    expected = fitted(X, k)
-    for rows in (X, X * 8, -X, X[:, ::-1]):
-        model = fitted(stored(rows), k)
-        assert adjusted_rand_score(model.labels_, expected.labels_) == 1
-        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-9)
-
-
 # Metrics
 
 

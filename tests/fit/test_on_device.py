@@ -80,7 +80,9 @@ WAYS = [
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_tensor_gives_what_its_array_gives(blobs, device, way, dtype):
     X = (blobs[0][:700] * 3 + 100).astype(dtype)
-    array, tensor = fitted(X, device, **way), fitted(torch.tensor(X, device=device), None, **way)
+    given = torch.tensor(X, device=device)
+    array, tensor = fitted(X, device, **way), fitted(given, None, **way)
+    assert np.array_equal(given.cpu().numpy(), X)  # nothing is written into it
     same = 1e-12 if dtype != np.float16 else 1e-6  # such tensors are float32, such arrays float64
     assert tensor.gamma_ == (None if array.gamma_ is None else pytest.approx(array.gamma_, rel=same))
     assert (tensor.precision_, tensor.n_features_in_) == (array.precision_, 8)

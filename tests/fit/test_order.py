@@ -1,7 +1,5 @@
 """order="auto" of kernels: the least order that leaves no tiny cluster, else the one whose smallest is largest."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
@@ -9,9 +7,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DegreeError
-from biclique.fit.choose import cut_and_label
-from biclique.spectral.rounding import Assignment
 
 
 def outliers(n_far, seed=0):
@@ -99,34 +94,3 @@ def test_given_graphs_of_neighbors_have_order_2():
     given = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 8, "random_state": 0}
     graph = kneighbors_graph(X, 8, mode="distance")
     assert BicliqueSpectralClustering(k, **given).fit(graph).order_ == 2
-
-
-def tried(smallest, n=100):
-    """What is taken if the second of two clusters has so many of 100 rows of weight 3; None: no positive degrees."""
-    asked = []
-
-    def cut(order, last):
-        assert last in (None, *asked)
-        asked.append(order)
-        if smallest[order] is None:
-            raise DegreeError("no cut")
-        return order
-
-    def label(order):
-        return Assignment((np.arange(n) < smallest[order]).astype(int), None)
-
-    settings = SimpleNamespace(n_clusters=2, n_groups=2)
-    found, assignment, order, _ = cut_and_label(settings, list(smallest), np.full(n, 3.0), cut, label)
-    assert found == order
-    assert assignment.labels.sum() == smallest[order]
-    return order, asked
-
-
-def test_the_least_order_without_a_small_cluster_is_taken():
-    """√(100/2) is 7.07 rows."""
-    assert tried({2: 8, 3: 50, 4: 50}) == (2, [2])
-    assert tried({2: 7, 3: 8, 4: 50}) == (3, [2, 3])
-    assert tried({2: 1, 3: 5, 4: 5}) == (3, [2, 3, 4])
-    assert tried({2: None, 3: 1, 4: None}) == (3, [2, 3, 4])
-    with pytest.raises(DegreeError, match="no order from 2 to 4 can be taken: no cut"):
-        tried({2: None, 4: None})

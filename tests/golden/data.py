@@ -50,6 +50,16 @@ def counts() -> np.ndarray:
     return X
 
 
+def words(n: int = 300) -> np.ndarray:
+    """Rows with six ones in 60 columns, most of them in the 15 columns of one of four groups."""
+    random = np.random.RandomState(3)
+    X = np.zeros((n, 60))
+    for row, group in zip(X, random.randint(0, 4, n), strict=True):
+        of_group = 15 * group + np.arange(15)
+        row[random.choice(of_group if random.rand() < 0.85 else np.arange(60), 6, replace=False)] = 1
+    return X
+
+
 def mixed() -> np.ndarray:
     """Three columns of numbers and two of categories, with gaps."""
     random = np.random.RandomState(27)
@@ -88,14 +98,16 @@ def alike(graph: Any) -> Any:
     return sparse.csr_array(graph.maximum(graph.T))
 
 
-def subspaces() -> np.ndarray:
-    """Points near three planes in six dimensions."""
-    random = np.random.RandomState(9)
+def subspaces(
+    k: int = 3, dimension: int = 2, d: int = 6, size: int = 30, noise: float = 0.01, seed: int = 9
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points near k affine subspaces, and the number of each."""
+    random = np.random.RandomState(seed)
     parts = []
-    for _ in range(3):
-        basis = np.linalg.qr(random.standard_normal((6, 2)))[0].T
-        parts.append(0.3 * random.standard_normal(6) + random.standard_normal((30, 2)) @ basis)
-    return np.concatenate(parts) + 0.01 * random.standard_normal((90, 6))
+    for _ in range(k):
+        basis = np.linalg.qr(random.standard_normal((d, dimension)))[0].T
+        parts.append(0.3 * random.standard_normal(d) + random.standard_normal((size, dimension)) @ basis)
+    return np.concatenate(parts) + noise * random.standard_normal((k * size, d)), np.repeat(np.arange(k), size)
 
 
 def planted(n: int = 60, k: int = 3, n_edges: int = 240, inside: float = 0.85, seed: int = 10) -> Hypergraph:
@@ -139,7 +151,7 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "connected_graph": (lambda: alike(nearest(rows_of("touching"), 15)), 4, 1.0),
     "distance_graph": (lambda: nearest(rows_of("rings"), 8), 2, 1.0),
     "similarity_graph": (lambda: alike(nearest(rows_of("rings"), 8)), 2, 1.0),  # two rings, with nothing between them
-    "subspaces": (subspaces, 3, 1.0),
+    "subspaces": (lambda: subspaces()[0], 3, 1.0),
     "planted": (planted, 3, 1.0),
     "mixed_edges": (lambda: planted(inside=0.4, seed=18), 3, 1.0),
     "many_edges": (lambda: planted(n=900, n_edges=4000, seed=19), 3, 1.0),

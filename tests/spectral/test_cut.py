@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DegreeError, ParameterError
+from biclique.exceptions import DegreeError
 from biclique.gram.dense import DenseGram, StoredCross
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import RBF, Columns, Linear
 from biclique.kernels.named import KERNEL_NAMES, make_kernel
-from biclique.spectral.cut import Extension, NormalizedCut, check_order
+from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import top_eigenpairs
 from tests import oracles
 from tests.oracles import algorithm_1, contracted, contracted_gram, extended, gram_tensor, modularity, projector
@@ -132,22 +132,6 @@ def test_a_total_that_is_not_positive_is_refused():
         cut_of(np.full((3, 3), np.inf), 4)
 
 
-@pytest.mark.parametrize(
-    ("order", "message"),
-    [
-        (1.5, "at least 2, got 1.5: order 2 is the ordinary graph cut"),
-        (-4, "at least 2"),
-        ("high", "a number from 2 to infinity"),
-        (np.nan, "a number from 2"),
-        (None, "a number"),
-        (True, "a number"),
-    ],
-)
-def test_orders_that_are_none(order, message):
-    with pytest.raises(ParameterError, match=message):
-        check_order(order)
-
-
 def test_a_degree_near_the_smallest_number():
     K = np.abs(symmetric_matrix(8))
     K[0], K[:, 0] = 0, 0
@@ -219,8 +203,6 @@ def test_null_eigenvalues_give_columns_of_zeros(order):
     assert extension.informative.sum() <= 2
     assert (rows[:, 1:][:, ~extension.informative] == 0).all()
     assert (extension.embed(gram.cross(X + 0.1))[:, 1:][:, ~extension.informative] == 0).all()
-    if order == 2:  # a row that no row sees
-        assert extension.embed(StoredCross(np.zeros((2, 30)))).tolist() == [[0.0] * 6] * 2
 
 
 def test_a_point_that_nothing_sees_is_embedded_at_zero():

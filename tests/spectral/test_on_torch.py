@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from biclique.exceptions import DegreeError, ParameterError
-from biclique.features.maps import ExactMap, FourierMap, NystroemMap
+from biclique.exceptions import DegreeError
+from biclique.features.maps import ExactMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
 from biclique.gram.dense import DenseGram, StoredCross
 from biclique.gram.torch_gram import TorchGram
-from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
+from biclique.kernels import RBF, Linear
 from biclique.rows.array import ArrayRows
 from biclique.runtime.namespace import to_host
 from biclique.spectral.assign import START_ROWS, assign_in_place, assign_sampled, lloyd_steps
@@ -130,16 +130,6 @@ def test_blocks_that_lose_directions_are_filled_up(values):
     np.testing.assert_allclose(to_host(found.vectors.T @ found.vectors), np.eye(4), atol=1e-10)
 
 
-def test_the_same_bits_every_time():
-    def run():
-        cut, pairs = solved(on_device(points(LARGE)), 4, None, probe_of(LARGE))
-        rows = Extension.fit(cut, pairs)[1]
-        return to_host(rows), assign_in_place("kmeans", rows, cut.weights, 3, n_init=3, random_state=0).labels
-
-    for first, second in zip(run(), run(), strict=True):
-        assert np.array_equal(first, second)
-
-
 def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
     sizes = []
 
@@ -209,44 +199,6 @@ def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monke
         )  # one map, both kinds
 
 
-def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
-    X, weights = np.random.default_rng(0).normal(size=(3000, 4)) + 1, np.ones(3000)
-    landmarks = NystroemMap(Linear(), X[:10], np.float64)
-    messages = []
-    for rows in (X, torch.tensor(X)):
-        with pytest.raises(DegreeError, match=r"of 3000 rows") as error:
-            factored_spectrum(landmarks, ArrayRows(rows, weights), 2, 3, length=1.0)
-        messages.append(str(error.value))
-    assert messages[0] == messages[1]
-
-
-FEATURES = {
-    "fourier": lambda X, dtype: FourierMap(RBF(GAMMA), X, 60, np.random.RandomState(0), dtype),
-    "fourier laplacian": lambda X, dtype: FourierMap(Laplacian(GAMMA), X, 61, np.random.RandomState(0), dtype),
-    "linear": lambda X, dtype: ExactMap(Linear(), X.shape[1], dtype),
-    "cosine": lambda X, dtype: ExactMap(Cosine(), X.shape[1], dtype),
-    "monomials": lambda X, dtype: ExactMap(Polynomial(0.3, 1.5, 3), X.shape[1], dtype),
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", FEATURES)
-def test_features_of_tensors_are_those_of_arrays(name, dtype):
-    X = points(200) + 20
-    X[7] = 0
-    features = FEATURES[name](X, dtype)
-    for rows in (X, X.astype(np.float32)):
-        there = torch.tensor(rows)
-        columns = features.columns(there)
-        here = features.columns(rows)
-        assert isinstance(columns, torch.Tensor)
-        assert to_host(columns).dtype == here.dtype == dtype
-        close = (1e-5 if dtype == np.float32 else 1e-12) * np.abs(here).max()
-        np.testing.assert_allclose(to_host(columns), here, atol=close)
-        columns *= 2  # a fresh array: passes weigh it in place
-        assert np.array_equal(to_host(there), rows)
-
-
 def test_passes_keep_their_digits_where_a_program_allows_fewer():
     seen = []
 
@@ -290,9 +242,3 @@ def test_views_with_a_sign_come_to_the_host():
     z = torch.tensor([[1 + 2j, 3 - 4j]])
     assert to_host(z.conj().imag).tolist() == [[-2.0, 4.0]]  # stored as it is, with a bit that says it is negative
     assert to_host(z.conj()).tolist() == [[1 - 2j, 3 + 4j]]
-
-
-def test_landmarks_of_other_kernels_stay_on_the_host():
-    landmarks = NystroemMap(Laplacian(GAMMA), points(40), np.float64)
-    with pytest.raises(ParameterError, match="kernel of an inner product, not 'laplacian'"):
-        landmarks.columns(torch.tensor(points(5)))

@@ -8,7 +8,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, lobpcg
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import solver
 from biclique.spectral.alternatives import scipy_eigenpairs
-from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, dense_eigenpairs, top_eigenpairs
+from biclique.spectral.solver import DIRECT_BELOW, dense_eigenpairs, top_eigenpairs
 
 
 class Known:
@@ -118,22 +118,6 @@ def test_a_deflated_pair_does_not_stand_before_negative_ones(n):
     operator = Known(np.concatenate([[0.5, 0.0], np.linspace(-0.1, -1, n - 2)]))
     result = top_eigenpairs(operator, 3, tol=1e-8, max_iter=500, deflate=operator.vector(1), random_state=0)
     np.testing.assert_allclose(result.values, np.delete(operator.values, 1)[:3], atol=1e-7)
-
-
-def blocks():
-    """Six columns that are independent, lack one, or are ever more alike."""
-    random = np.random.default_rng(0)
-    block = random.normal(size=(N, 6))
-    yield block
-    yield from (block * (np.arange(6) != lost) for lost in (0, 2, 5))
-    yield from (block[:, :1] + size * random.normal(size=(N, 6)) for size in (1.0, 1e-3, 1e-7, 1e-12, 1e-17))
-
-
-@pytest.mark.parametrize("block", list(blocks()))
-def test_any_block_is_the_product_of_its_factors(block):
-    Q, R = BlockKrylov(Known(SPECTRA["gap"]), 2, None, 0)._orthonormal(block)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-13)
-    np.testing.assert_allclose(Q @ R, block, atol=1e-12)
 
 
 # SciPy's solvers: the same target
