@@ -86,16 +86,3 @@ def test_targets_that_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic_files.Path, "touch", refuses)
     with pytest.raises(DataError, match=r"no file can be made there \(Read-only"):
         check_target(tmp_path / "a.csv")
-
-
-def test_a_pipe_is_written_into(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        check_target(pipe)
-        write_text(pipe, "text")
-        assert os.read(reader, 100) == b"text"
-    finally:
-        os.close(reader)
-    assert os.listdir(tmp_path) == ["pipe"]

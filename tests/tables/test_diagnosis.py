@@ -29,6 +29,11 @@ def dates(name, values):
 
 
 DAYS = ["2024-02-29", "2021-01-01", "NaT"]
+DAY_FIRST = "date written day/month/year, such as '31/12/2020': say so with date_order='day'"
+MONTH_FIRST = "date written month/day/year, such as '12/31/2020 10:30': say so with date_order='month'"
+EITHER_FIRST = "date with the day or the month first, such as"
+GAPS = "numbers with commas, but for 2 of 6: 'unknown' in row 3; if '-' or 'unknown' stands for a gap, leave such"
+THOUSANDS = "numbers with thousands separators, such as"
 
 
 @pytest.mark.parametrize(
@@ -42,37 +47,17 @@ DAYS = ["2024-02-29", "2021-01-01", "NaT"]
         ("text", [f"a note {i}" for i in range(9)], "text: 9 different, such as 'a note 0'"),
         ("text", [f"level {i // 2}" for i in range(202)], "text: 101 different, such as 'level 0'"),
         ("category", [f"level {i // 2}" for i in range(200)], "category: 100 levels"),
-        (
-            "date",
-            ["31/12/2020", "", "1/2/2021"],
-            "date written day/month/year, such as '31/12/2020': say so with date_order='day'; 1 of 3 missing",
-        ),
-        (
-            "date",
-            ["12/31/2020 10:30", "01/02/2021"],
-            "date written month/day/year, such as '12/31/2020 10:30': say so with date_order='month'",
-        ),
-        (
-            "date",
-            ["1.2.2020", "3.4.2021"],
-            "date with the day or the month first, such as '1.2.2020': see whether date_order='day' or 'month'",
-        ),
+        ("date", ["31/12/2020", "", "1/2/2021"], f"{DAY_FIRST}; 1 of 3 missing"),
+        ("date", ["12/31/2020 10:30", "01/02/2021"], MONTH_FIRST),
+        ("date", ["1.2.2020", "3.4.2021"], f"{EITHER_FIRST} '1.2.2020': see whether date_order='day' or 'month'"),
         ("id", ["31/12/2020", "12/31/2020"], "id: 2 different"),
-        (
-            "text",
-            ["1,000", "25"],
-            "numbers with thousands separators, such as '1,000': write them without; if it is a decimal comma, say",
-        ),
-        ("text", ["1,000.5", "25"], "numbers with thousands separators, such as '1,000.5': write them without"),
+        ("text", ["1,000", "25"], f"{THOUSANDS} '1,000': write them without; if it is a decimal comma, say"),
+        ("text", ["1,000.5", "25"], f"{THOUSANDS} '1,000.5': write them without"),
         ("decimal comma", ["1,5", "1,000"], "numbers with a decimal comma, such as '1,5': say so with decimal=','"),
         ("decimal comma", ["1.071,70", "5,3", "1.500"], "numbers with a decimal comma, such as '1.071,70': say so"),
         ("decimal comma", ["5,3%", "5%", "12,25 %"], "numbers with a decimal comma, such as '5,3%': say so"),
         ("text", ["1.071,70", "5.3"], "numbers written in several ways, such as '1.071,70' and '5.3'"),
-        (
-            "text",
-            ["10,717", "3", "unknown", "5", "-", "7"],
-            "numbers with commas, but for 2 of 6: 'unknown' in row 3; if '-' or 'unknown' stands for a gap, leave such",
-        ),
+        ("text", ["10,717", "3", "unknown", "5", "-", "7"], GAPS),
         ("text", ["1,5", "1.500", "3"], "numbers written in several ways, such as '1,5' and '1.500'"),
         ("text", ["1,5", "2,5", "1O"], "numbers with commas, but for 1 of 3: '1O' in row 3"),
         ("text", ["1.500", "3"], "numbers as texts (with a decimal comma a point is refused"),

@@ -1,15 +1,11 @@
 """Labels and tables out."""
 
-import os
-
 import numpy as np
 import pytest
 
-from biclique.exceptions import DataError, ParameterError
 from biclique.tables.reading import read_frame
 from biclique.tables.text_form import PLAIN, TextForm
-from biclique.tables.writing import check_output, free_name, label_columns, write_labels
-from tests.cli.full_disk import full_disk
+from biclique.tables.writing import free_name, label_columns, write_labels
 from tests.optional import Optional
 
 pd, pa, pq = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet")
@@ -77,28 +73,3 @@ def test_parquet_keeps_its_types(tmp_path):
     assert after["label"].to_pylist() == [4, None, 0]
     text = write(tmp_path / "l.csv", rows, probabilities=PROBABILITIES).read_text()
     assert text.splitlines()[1] == f"{2**60 + 1},a,1,true,4,0.75"
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.npy", "a.parquet"])
-def test_a_file_that_the_system_lets_grow_no_further(name, tmp_path):
-    labels = np.random.RandomState(0).randint(0, 2**31, 400_000)
-    rows = pd.DataFrame({"row": np.arange(400_000)})
-    with full_disk(100_000), pytest.raises(OSError, match="File too large"):
-        write(tmp_path / name, rows, labels=labels)
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("a.xls", "must end in one of"),
-        ("no/such/a.csv", "there is no folder"),
-        ("folder.csv", "it is a folder"),
-    ],
-)
-def test_outputs_that_cannot_be_written_are_refused_before_the_work(name, message, tmp_path):
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=message):
-        check_output(str(tmp_path / name))
-    with pytest.raises(ParameterError, match="the name of the output is empty"):
-        check_output("")
