@@ -2,10 +2,20 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
 from biclique.cli import main
+
+
+def lines_of(name):
+    return Path(name).read_text().splitlines()
+
+
+def pasted(err):
+    """The command to paste, without its first word."""
+    return err.splitlines()[-1].strip().removeprefix("biclique ")
 
 
 @pytest.fixture

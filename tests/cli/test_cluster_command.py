@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_moons
 
 from biclique import __version__
 from biclique.cli import main
+from tests.cli.conftest import pasted
 from tests.optional import Optional, needs
 
 pd, psutil = Optional("pandas"), Optional("psutil")
@@ -20,17 +20,8 @@ COLUMNS_OF_EDGES = [
     *(f"  --{name}" for name in ("edge-column", "vertex-column", "weight-column", "separator", "header", "no-header")),
 ]
 """What the help of every action on hypergraphs shows."""
-ROLES = "--id flower --label-column species"
-
-
-@pytest.fixture
-def iris_csv(tmp_path):
-    pytest.importorskip("pandas")
-    bunch = load_iris(as_frame=True)
-    frame = bunch.data.assign(species=[bunch.target_names[t] for t in bunch.target])
-    frame.insert(0, "flower", [f"f{i}" for i in range(150)])
-    frame.to_csv(tmp_path / "iris.csv", index=False)
-    return frame
+FOURIER = "exact: K by FFTs in float64 (as asked for), products within "
+LANDMARKS = "approximate: K from 40 landmark rows in float32 (as asked for), eigenvalues within"
 
 
 @pytest.fixture
@@ -42,13 +33,8 @@ def write(tmp_path):
     return write
 
 
-def pasted(err):
-    """The command to paste, without its first word."""
-    return err.splitlines()[-1].strip().removeprefix("biclique ")
-
-
-def test_json(facts, iris_csv):
-    result = facts("cluster iris.csv -k 3 --drop flower --label-column species --affinity rbf --order inf")
+def test_json(facts):
+    result = facts("cluster iris -k 3 --affinity rbf --order inf")
     assert result["order"] == "inf"
     assert sum(cluster["rows"] for cluster in result["clusters"]) == 150
     assert 0 <= result["error"] < 0.25
@@ -58,14 +44,17 @@ def test_json(facts, iris_csv):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("iris -k 3 --scale none", ["150 rows, 4 columns", "setosa (100%)", "error 0.0467"]),
+        ("iris -k 3 --scale none", ["150 rows, 4 columns", "setosa (100%)", "error 0.0467", "adjusted Rand index"]),
         ("iris -k 3", ["hypergraph of neighbourhoods: 149 landmarks, 7 nearest of each row; "]),
         ("iris -k 3 --order 4", ["landmarks, 7 nearest of each row; order 4; "]),
         (
             "iris -k 3 --affinity rbf --gamma 2 --order 4",
             ["rbf, gamma 2, order 4; ", "exact: K is stored in float64 (the matr"],
         ),
-        ("iris -k 3 --affinity nearest_neighbors", ["nearest_neighbors, order 2; ", ": K is a graph in "]),
+        (
+            "iris -k 3 --affinity nearest_neighbors --n-neighbors 7",
+            ["nearest_neighbors, order 2; ", ": K is a graph in "],
+        ),
         ("digits -k 10", ["constant columns tell nothing apart: 'pixel_0_0'"]),
         ("wine -k 3 --assign-labels kernel_kmeans --n-init 1", ["normalised cut"]),
         ("wine -k 3 --affinity rbf --modelling symmetric --order 5", ["order 5"]),
@@ -79,24 +68,18 @@ def test_what_is_printed(done, arguments, words):
 @pytest.mark.parametrize(
     ("options", "words", "numbers"),
     [
-        ("--gram fourier", "exact: K by FFTs in float64 (as asked for), products within ", {"product", "n_rows"}),
+        pytest.param("--gram fourier", FOURIER, {"product", "n_rows"}, marks=needs("finufft")),
         *(
-            (
-                f"--gram nystroem --rank 40 --row-normalize {normalize}",
-                "approximate: K from 40 landmark rows in float32 (as asked for), eigenvalues within",
-                {"eigenvalues", "kernel", "n_rows"},
-            )
-            for normalize in ("auto", "yes", "no")
+            (f"--gram nystroem --rank 40 --row-normalize {choice}", LANDMARKS, {"eigenvalues", "kernel", "n_rows"})
+            for choice in ("auto", "yes", "no")
         ),
     ],
 )
-def test_it_is_said_how_exact_labels_are(cli, facts, options, words, numbers):
-    if "fourier" in options:
-        pytest.importorskip("finufft")
+def test_it_is_said_how_exact_labels_are(done, facts, options, words, numbers):
     np.save("t.npy", np.random.default_rng(0).normal(size=(90, 2)) + np.repeat([[0, 0], [4, 0], [0, 4]], 30, axis=0))
     command = f"cluster t.npy -k 3 --affinity rbf {options}"
-    code, out, err = cli(command)
-    assert (code, err, words in out) == (0, "", True)
+    out, err = done(command)
+    assert (err, words in out) == ("", True)
     result = facts(command)
     assert result["approximation"].keys() == numbers
     assert (result["gram"], result["gram_reason"]) == (options.split()[1], "as asked for")
@@ -156,6 +139,7 @@ def test_quiet_prints_nothing(cli):
         ("iris -k 3 --rank 2", "2 --rank 2 landmarks are fewer than the 3 clusters"),
         ("iris -k 3 --gram nystroem", "2 --gram nystroem is for kernels"),
         ("iris -k 3 --device nowhere", "2 --device must be"),
+        ("iris -k 3 -o ''", "2 the name of the output is empty"),
         ("iris -k 3 -o no/l.csv", "2 cannot write no/l.csv: there is no folder no"),
         ("iris -k 3 --append", "2 --append needs a file to write to"),
         ("iris -k 3 --affinity linear", "3 .*--affinity rbf"),  # another kernel is the way out
@@ -217,20 +201,6 @@ def test_every_help_has_examples_and_exit_codes(capsys, command, words):
 def test_the_package_is_the_command():
     done = subprocess.run([sys.executable, "-m", "biclique", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"biclique {__version__}\n"
-
-
-def test_missing_values(done, explained, iris_csv):
-    iris_csv.loc[4, "petal width (cm)"] = np.nan
-    iris_csv.to_csv("iris.csv", index=False)
-    command = f"cluster iris.csv -k 3 {ROLES}"
-    assert "missing value in row 5, column 'petal width (cm)'" in explained(command)
-    out, _ = done(f"{command} --drop-missing -o l.csv")
-    words = ("149 rows, 1 left out", "labels written to l.csv", "adjusted Rand index")
-    assert [text for text in words if text not in out] == []
-    labels = pd.read_csv("l.csv")
-    assert (list(labels.columns), set(labels.label.dropna())) == (["flower", "label"], {0, 1, 2})
-    assert labels.flower.tolist() == iris_csv.flower.tolist()
-    assert np.flatnonzero(labels.label.isna()).tolist() == [4]
 
 
 WORK = 4.0
@@ -327,10 +297,3 @@ def test_what_is_known_of_structure_comes_once(done, facts):
     shown = "".join(done("cluster t.npy -k select --k-max 4"))
     assert shown.count("No structure was found") == shown.count("clusters are slices of one cloud") == 1
     assert "No structure" in facts("cluster t.npy -k select --k-max 4")["warnings"][0]
-
-
-def test_neighbours_on_two_moons(cli, facts):
-    X, y = make_moons(400, noise=0.06, random_state=0)
-    np.savez("t.npz", X=X, y=y)
-    result = facts("cluster t.npz -k 2 --label-column y --affinity nearest_neighbors --n-neighbors 7")
-    assert (result["error"], result["gram"], result["rank"], result["approximation"]) == (0, "neighbors", None, None)

@@ -120,22 +120,6 @@ def test_what_needs_the_rows_in_memory_is_refused(done, refused, explained, tabl
     assert "4 t.csv: a report needs the whole table in memory" in refused("report m.skops t.csv -o page.html")
 
 
-def test_a_table_that_changes_during_the_work(refused, table, small_memory, monkeypatch):
-    table.to_parquet("t.parquet", row_group_size=700)
-    small_memory()
-    fit = cluster_command.BicliqueSpectralClustering.fit
-
-    def replaced(model, X):
-        fit(model, X)
-        table[:1000].to_parquet("t.parquet")
-        return model
-
-    monkeypatch.setattr(cluster_command.BicliqueSpectralClustering, "fit", replaced)
-    error = refused("cluster t.parquet -k 3 --columns a,b -o l.csv")
-    assert (error[0], "was written again or replaced" in error) == ("3", True)
-    assert sorted(os.listdir()) == ["t.csv", "t.parquet"]
-
-
 # On a cluster
 
 DASK = "cluster rows/*.parquet -k 4 --dask local -o labels"

@@ -54,18 +54,3 @@ def test_errors_name_standard_input(send, explained, content, message):
     err = explained(f"cluster - {ARGUMENTS}")
     assert message in err
     assert tempfile.gettempdir() not in err
-
-
-def test_decimal_commas_encodings_and_a_header_of_numbers(done, explained, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("größe;b\n" + "".join(f"{i % 2 * 9},5;{i},25\n" for i in range(40)), encoding="latin-1")
-    for options, message in (
-        ("--decimal ,", "save it as UTF-8, or name its encoding with --encoding"),
-        ("--encoding latin-1", "numbers with a decimal comma, such as '0,5': say so with --decimal ,"),
-    ):
-        assert message in explained(f"cluster t.csv -k 2 {options}")
-    assert "40 rows, 2 columns" in done("cluster t.csv -k 2 --decimal , --encoding latin-1")[0]
-    path.write_text("2019,2020,2021\n" + "".join(f"{i % 2 * 9}.5,{i * 7 % 40},1{i}\n" for i in range(40)))
-    assert "say so: --header yes." in done("cluster t.csv -k 2")[1]
-    out, err = done("cluster t.csv -k 2 --header yes")
-    assert ("40 rows" in out, err) == (True, "")

@@ -1,7 +1,5 @@
 """Columns of a table, by options of the command line."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from biclique.exceptions import TableError
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import read_frame
+from tests.cli.conftest import lines_of, pasted
 
 N = 30
 
@@ -29,15 +28,6 @@ def people(tmp_path):
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
 
 
-def lines_of(name):
-    return Path(name).read_text().splitlines()
-
-
-def pasted(err):
-    """The command to paste, without its first word."""
-    return err.splitlines()[-1].strip().removeprefix("biclique ")
-
-
 def test_two_runs_are_enough(done, explained, people):
     err = explained("cluster people.csv -k 3 --append -o out.csv")
     assert err.startswith("biclique: error: people.csv: of 8 columns, 4 are not numbers")
@@ -53,14 +43,6 @@ def test_two_runs_are_enough(done, explained, people):
     labels = np.array([line.split(",")[-2] for line in after[1:]])
     assert len(set(labels)) == 3
     assert all(len(set(labels[group::3])) == 1 for group in range(3))
-
-
-def test_rows_left_out_have_an_empty_label(cli, people):
-    columns = "--columns age,city --categorical city"
-    assert cli(f"cluster people.csv -k 3 {columns} --missing drop --append -o out.csv -q") == (0, "", "")
-    after = lines_of("out.csv")
-    assert len(after) == N + 1
-    assert [i for i, line in enumerate(after[1:]) if line.endswith(",,")] == [7, 9]
 
 
 def test_several_names_are_given_with_commas_or_by_the_option_again(cli, people):

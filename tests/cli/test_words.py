@@ -16,9 +16,6 @@ PREDICT = PredictOptions(arguments=(), table="t.csv", model="m.skops")
 @pytest.mark.parametrize(
     ("options", "python", "words"),
     [
-        (CLUSTER, "gram='tiled' is for kernels", "--gram tiled is for kernels"),
-        (CLUSTER, "fewer than n_clusters=200", "fewer than --clusters 200"),
-        (CLUSTER, "order must be at least 2", "--order must be at least 2"),
         (CLUSTER, "say so with decimal=','", "say so with --decimal ,"),
         (CLUSTER, "say so: header=True.", "say so: --header yes."),
         (CLUSTER, "name it with encoding=…", "name it with --encoding"),

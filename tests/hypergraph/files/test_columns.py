@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biclique.exceptions import BicliqueError, ParameterError, TableError
-from biclique.hypergraph import Hypergraph, read_hypergraph, write_hypergraph
+from biclique.hypergraph import Hypergraph, as_hypergraph, read_hypergraph, write_hypergraph
 from biclique.hypergraph.files.edge_list import Columns, parse_edge_list, suspect_header
 
 PAPERS = "paper,author,year\np1,ann,2020\np1,bob,2020\np2,ann,2021\np2,cy,2021\n"
 EDGES = {"p1": ["ann", "bob"], "p2": ["ann", "cy"]}
-EXPECTED = Hypergraph.from_dict(EDGES)
 NAMED = {"edge_column": "paper", "vertex_column": "author"}
 
 
@@ -26,6 +25,21 @@ LONG = {"x": ["a", "b"], "y": ["b"]}
 AUTHORS = [["Ann", "Bob", "Cy"], ["Ann", "Dan"]]
 LISTS = {"vertex_column": "authors", "separator": ";"}
 BELOW = PAPERS.partition("\n")[2]
+GAPS = "paper,author,year\np1,ann,\np3,,2020\n,dan,\np1,bob,1\n\n,,\np2,ann,\np2,cy,\n"
+GAPLESS = {"p1": ["ann", "bob"], "p3": [], "p2": ["ann", "cy"]}
+CITED = {**NAMED, "weight_column": "cited"}
+CITED_PAPERS = "paper,author,cited\np1,ann,2.5\np1,bob,\np2,ann,3\np2,cy,3\n"
+KNOWN = "edge,vertex,weight,cited\np1,ann,1,5\np2,ann,1,6\n"
+CITED_LISTS = {**LISTS, "weight_column": "cited"}
+LISTED = "title,authors,cited\nCuts,Ann;Bob,2\nHeat,Ann;Dan,\nCuts,Eve,2\nNone,,5\n"
+TITLES = {"Cuts": ["Ann", "Bob", "Eve"], "Heat": ["Ann", "Dan"], "None": []}
+
+
+def of(edges, weights=None, vertices=None):
+    """Vertices are names between spaces, in their order."""
+    return Hypergraph.from_dict(edges, weights, vertices=vertices and vertices.split())
+
+
 EDGE_LISTS = [
     ("l.csv", "edge,vertex\nx,a\nx,b\n\ny,b\n", {}, LONG),
     ("l.csv", "Edge;Node\nx;a\nx;b\ny;b\n", {}, LONG),
@@ -69,46 +83,31 @@ EDGE_LISTS = [
     ("l.csv", "x;y\na b|c\nc|d\n", {"separator": "|", "header": True}, [["a b", "c"], ["c", "d"]]),
     ("l.csv", "1 2 3\n 4   5 \n", {"separator": " "}, [[1, 2, 3], [4, 5]]),
     ("l.csv", "a;b\nc\n", {"separator": ","}, [["a;b"], ["c"]]),
+    ("l.csv", PAPERS, {"edge_column": 0, "vertex_column": 1, "header": np.False_}, {"paper": ["author"], **EDGES}),
+    ("l.csv", "edge,vertex\nx,a\nx,b\n", {"header": False}, [["edge", "vertex"], ["x", "a"], ["x", "b"]]),
+    ("l.csv", "edge,vertex\nx,a\nx,b\n", {"header": True}, {"x": ["a", "b"]}),
+    ("l.csv", "edge,vertices\nCuts,Ann;Bob\n", {"separator": ";"}, {"Cuts": ["Ann", "Bob"]}),
+    ("l.csv", "authors\nAnn;Ann;Bob\n", LISTS, [["Ann", "Ann", "Bob"]]),
+    ("l.csv", "edge,author\np1,ann\np1,bob\np2,ann\np2,cy\n", {"vertex_column": "author"}, EDGES),
+    # With named columns, weight and count of the table may mean anything.
+    ("l.csv", "paper,author,weight,count\np1,ann,x,-1\np1,bob,2,many\np2,ann,3,\np2,cy,4,\n", NAMED, EDGES),
+    ("l.csv", PAPERS + "p1,ann,2020\n", NAMED, {"p1": ["ann", "ann", "bob"], "p2": ["ann", "cy"]}),
+    ("l.csv", GAPS, NAMED, of(GAPLESS, vertices="ann dan bob cy")),
+    ("l.csv", CITED_PAPERS, CITED, of(EDGES, [2.5, 3])),
+    ("l.csv", KNOWN, {"weight_column": "cited"}, of({"p1": ["ann"], "p2": ["ann"]}, [5, 6])),
+    ("l.csv", LISTED, {"edge_column": "title", **CITED_LISTS}, of(TITLES, [2, 1, 5], "Ann Bob Dan Eve")),
+    ("l.csv", LISTED, CITED_LISTS, Hypergraph.from_edges([["Ann", "Bob"], ["Ann", "Dan"], ["Eve"], []], [2, 1, 2, 5])),
 ]
+"""Name and content of a file, options, and what is read: edges by number, edges by name, or a hypergraph."""
 
 
 @pytest.mark.parametrize(("name", "content", "options", "edges"), EDGE_LISTS)
 def test_edge_lists(name, content, options, edges, write):
-    make = Hypergraph.from_dict if isinstance(edges, dict) else Hypergraph.from_edges
+    make = {dict: Hypergraph.from_dict, list: Hypergraph.from_edges}.get(type(edges), as_hypergraph)
     assert read_hypergraph(write(content, name), **options) == make(edges)
 
 
 # Named columns
-
-
-def test_a_header_can_be_data(write):
-    with_header = read_hypergraph(write(PAPERS), header=np.False_, edge_column=0, vertex_column=1)
-    assert with_header.edge_names.tolist() == ["paper", "p1", "p2"]
-
-
-def test_weights_of_edges(write):
-    text = "paper,author,cited\np1,ann,2.5\np1,bob,\np2,ann,3\np2,cy,3\n"
-    found = read_hypergraph(write(text), **NAMED, weight_column="cited")
-    assert found.weights.tolist() == [2.5, 3]
-
-
-def test_only_named_columns_are_read(write):
-    # With columns of its own the table's weight and count may mean anything.
-    text = "paper,author,weight,count\np1,ann,x,-1\np1,bob,2,many\np2,ann,3,\np2,cy,4,\n"
-    assert read_hypergraph(write(text), **NAMED) == EXPECTED
-    known = "edge,vertex,weight,cited\np1,ann,1,5\np2,ann,1,6\n"
-    assert read_hypergraph(write(known), weight_column="cited").weights.tolist() == [5, 6]
-    mixed = "edge,author\np1,ann\np1,bob\np2,ann\np2,cy\n"
-    assert read_hypergraph(write(mixed), vertex_column="author") == EXPECTED
-
-
-def test_repeated_memberships_and_empty_cells(write):
-    twice = read_hypergraph(write(PAPERS + "p1,ann,2020\n"), **NAMED)
-    assert twice.members.toarray().tolist() == [[2, 1, 0], [1, 0, 1]]
-    text = "paper,author,year\np1,ann,\np3,,2020\n,dan,\np1,bob,1\n\n,,\np2,ann,\np2,cy,\n"
-    found = read_hypergraph(write(text), **NAMED)
-    assert found.to_dict() == {"p1": ["ann", "bob"], "p3": [], "p2": ["ann", "cy"]}
-    assert "dan" in found.vertex_names.tolist()
 
 
 @pytest.mark.parametrize("weights", [None, [0.25, 3.0]])
@@ -134,25 +133,6 @@ def test_any_memberships_are_read_as_they_are(pairs, delimiter):
     assert sorted((str(e), str(v)) for e, members in found.to_dict().items() for v in members) == sorted(pairs)
 
 
-# Lists inside a column
-
-
-def test_lists_with_names_of_edges_and_weights(write):
-    text = "title,authors,cited\nCuts,Ann;Bob,2\nHeat,Ann;Dan,\nCuts,Eve,2\nNone,,5\n"
-    found = read_hypergraph(
-        write(text), edge_column="title", vertex_column="authors", weight_column="cited", separator=";"
-    )
-    assert found.to_dict() == {"Cuts": ["Ann", "Bob", "Eve"], "Heat": ["Ann", "Dan"], "None": []}
-    assert found.weights.tolist() == [2, 1, 5]
-    numbered = read_hypergraph(write(text), vertex_column="authors", weight_column="cited", separator=";")
-    assert list(numbered.edges()) == [["Ann", "Bob"], ["Ann", "Dan"], ["Eve"], []]
-    assert numbered.weights.tolist() == [2, 1, 2, 5]
-    known = read_hypergraph(write("edge,vertices\nCuts,Ann;Bob\n"), separator=";")
-    assert known.to_dict() == {"Cuts": ["Ann", "Bob"]}
-    again = read_hypergraph(write("authors\nAnn;Ann;Bob\n"), vertex_column="authors", separator=";")
-    assert again.members.toarray().tolist() == [[2, 1]]
-
-
 # What is wrong
 
 
@@ -169,7 +149,6 @@ MISSING_COLUMNS = [
     ({"vertex_column": "author"}, "needs the edges' column, --edge-column .*such as --separator ';'"),
 ]
 BY_NUMBER = {"edge_column": 0, "vertex_column": 1, "header": False}
-CITED = {**NAMED, "weight_column": "cited"}
 WEIGHT = 'paper,author,cited\np1,ann,1\np1,bob,"%s"\n'
 NO_NUMBER = "line 3: the weight must be a finite number, got '%s'"
 BAD_TABLES = [
@@ -298,12 +277,6 @@ def test_random_edge_lists_hardly_ever_look_like_a_header():
 def test_other_delimiters_between_tabs(content, inside, write):
     with pytest.raises(TableError, match=rf"between tabs, but has {inside} inside.* --separator '\\t'"):
         read_hypergraph(write(content, "papers.tsv"))
-
-
-def test_a_known_header_can_be_an_edge(write):
-    path = write("edge,vertex\nx,a\nx,b\n")
-    assert list(read_hypergraph(path, header=False).edges()) == [["edge", "vertex"], ["x", "a"], ["x", "b"]]
-    assert read_hypergraph(path, header=True) == read_hypergraph(path)
 
 
 cells = st.sampled_from(["", "a", "1", "007", "a;b", ";", "1e999", " ", '"', '"x"', "edge", "paper", "weight", "|"])

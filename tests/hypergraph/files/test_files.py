@@ -89,15 +89,6 @@ def test_broken_gzip_files_are_errors(write):
             read_hypergraph(write(content, "h.json.gz"))
 
 
-def test_a_refused_hypergraph_leaves_the_old_file(tmp_path):
-    path = tmp_path / "h.hgr"
-    path.write_text("old")
-    with pytest.raises(DataError):
-        write_hypergraph(RICH, path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["h.hgr"]
-
-
 names = st.one_of(
     st.lists(st.integers(-(10**20), 10**20), unique=True, max_size=6),
     st.lists(st.text(max_size=5), unique=True, max_size=6),
@@ -130,18 +121,6 @@ def test_edge_lists_keep_what_they_do_not_refuse(hypergraph):
         with suppress(DataError):
             text = format_edge_list(hypergraph, delimiter)
             assert parse_edge_list(text, delimiter) == hypergraph
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_links_stay_links(there, tmp_path):
-    (tmp_path / "data").mkdir()
-    target, link = tmp_path / "data" / "real.hgr", tmp_path / "link.json"
-    if there:
-        target.write_text("old")
-    link.symlink_to(target)
-    write_hypergraph(PLAIN, link)
-    assert link.is_symlink()
-    assert parse_hif(target.read_text()) == PLAIN == read_hypergraph(link)
 
 
 # HIF
