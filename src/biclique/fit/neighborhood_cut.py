@@ -166,10 +166,10 @@ def draw_rows(
     """
     size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * landmark_count(settings)
     if not source.in_memory:
-        distinct = distinct_rows(*source.draw(size, random))
+        distinct = distinct_rows(*source.draw(size, random), met_again=False)
         return in_canonical_order(settings, distinct, source.columns), np.empty(0, dtype=np.intp), None
     chosen = drawn(source.weights, size, random)
-    distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen])
+    distinct = distinct_rows(rows_on_host(source.held, chosen), source.weights[chosen], met_again=False)
     found = in_canonical_order(settings, distinct, source.columns)
     place: IntArray | None = None
     if len(chosen) == source.n_rows:

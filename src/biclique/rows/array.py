@@ -226,9 +226,14 @@ def digests(X: Rows) -> np.ndarray:
 
 def _bytes_of_rows(X: Array) -> Iterator[bytes]:
     for top in range(0, X.shape[0], ROWS_AT_ONCE):
-        # −0.0 + 0.0 is 0.0: equal numbers must have equal bytes.
-        block = np.ascontiguousarray(X[top : top + ROWS_AT_ONCE] + 0.0)
-        yield from block.view(f"V{block.shape[1] * block.itemsize}")[:, 0].tolist()
+        yield from row_bytes(X[top : top + ROWS_AT_ONCE]).tolist()
+
+
+def row_bytes(X: Array) -> np.ndarray:
+    """The bytes of every row as one item, (n,): equal only if rows are equal."""
+    # −0.0 + 0.0 is 0.0: equal numbers must have equal bytes.
+    rows = np.ascontiguousarray(X + 0.0)
+    return rows.view(f"V{rows.shape[1] * rows.itemsize}")[:, 0]
 
 
 def _bytes_of_sparse_rows(X: Any) -> Iterator[bytes]:
@@ -249,15 +254,18 @@ def with_zeros(X: Rows) -> Rows:
     return X
 
 
-def distinct_rows(X: Rows, weights: FloatArray) -> Vertices:
-    """The distinct rows of X with their total weights, in the order of their digests."""
-    totals, index, found, numbers = _distinct(X, weights)
-    return Vertices(X[numbers], totals, index, found, numbers)
+def distinct_rows(X: Rows, weights: FloatArray, *, met_again: bool = True) -> Vertices:
+    """The distinct rows of X with their total weights, in the order of their digests.
+
+    If they will not be met again, they need no digests, and are in the order of their bytes.
+    """
+    needs_digests = met_again or sparse.issparse(X)
+    totals, index, found, numbers = _distinct(X, weights, digests(X) if needs_digests else row_bytes(X))
+    return Vertices(X[numbers], totals, index, found if met_again else np.empty(0), numbers)
 
 
-def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
-    """Total weights, the index of every row, digests and numbers, in the order of the digests."""
-    keys = digests(X)
+def _distinct(X: Rows, weights: FloatArray, keys: np.ndarray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
+    """Total weights, the index of every row, keys and numbers, in the order of the keys that tell rows apart."""
     positive = weights > 0
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
     # A row of weight 0 that equals one that counts is that one.
@@ -275,7 +283,7 @@ def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
     n = X.shape[0]
     require_memory(given_bytes(X), f"work on the given {n} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
     K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float))
-    totals, index, found, numbers = _distinct(X, weights)
+    totals, index, found, numbers = _distinct(X, weights, digests(X))
     order = np.argsort(numbers)
     places, kept = np.argsort(order), numbers[order]
     if len(kept) < n:

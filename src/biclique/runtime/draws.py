@@ -28,5 +28,6 @@ def draw_numbers(n: int, size: int, random: np.random.RandomState) -> IntArray:
     drawn = np.empty(0, dtype=np.intp)
     while len(drawn) < size:  # at most half are taken: what is missing halves, at least, every time
         more = random.randint(0, n, size=size - len(drawn), dtype=np.int64)
-        drawn = np.unique(np.append(drawn, more))
+        drawn = np.sort(np.append(drawn, more))
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
     return drawn
