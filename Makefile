@@ -100,8 +100,7 @@ $(VENV)/.docs: $(VENV)/.base
 	touch $@
 
 docs: $(VENV)/.docs  ## the site in build/docs, with the gallery scripts that take seconds; warnings are errors
-	$(BIN)/python docs/tables.py --check
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/sessions.py --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/pages.py --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet --jobs $(JOBS) docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 

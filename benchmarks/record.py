@@ -1,11 +1,15 @@
-"""Run a benchmark and keep what it printed: its tables, with the machine and the versions, as JSON.
+"""Run a benchmark and keep what it printed, with the machine, the versions and the code that was measured, as JSON.
 
     python benchmarks/record.py exact -- python benchmarks/exact.py --sizes 10000
+    python benchmarks/record.py motion --code hypergraph spectral -- python benchmarks/motion.py --data FOLDER
     python benchmarks/record.py gpu --printed FILE --command "python benchmarks/gpu.py" --machine "NVIDIA H200"
+    python benchmarks/record.py exact --again
 
-The first runs the command, shows its output and writes benchmarks/records/exact.json. The second takes an output that
-was saved before, on this machine or on another one. Benchmarks print tables of Markdown; each is kept with the last
-line of text above it as its title. ``python docs/tables.py`` puts records into the pages.
+The first runs the command, shows its output and writes benchmarks/records/exact.json. The second names the code that
+decides what is printed. The third takes an output that was saved before, on this machine or on another one. The last
+runs the command of a record again. FOLDER in a command is the value of BICLIQUE_DATA, the folder of data sets.
+Tables of Markdown are kept with the last line of text above them as their title. ``python docs/pages.py`` puts them
+into the pages, and finds numbers of pages that were not printed.
 """
 
 from __future__ import annotations
@@ -16,8 +20,10 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,9 +31,11 @@ from typing import Any
 RECORDS = Path(__file__).parent / "records"
 PACKAGE = Path(__file__).parent.parent / "src" / "biclique"
 MEASURED = ("cluster", "device", "features", "fit", "gram", "kernels", "neighbors", "rows", "runtime", "spectral")
-"""Folders of the package whose code decides what a benchmark prints."""
+"""Folders of the package whose code decides what a benchmark prints, if ``--code`` names no others."""
 OLD = 0.2
 """A record is too old if files with more than this share of the lines it measured have changed since."""
+KEPT = ("command", "code", "note")
+"""What ``--again`` takes from the record."""
 PACKAGES = (
     *("biclique", "numpy", "scipy", "scikit-learn", "finufft", "faiss-cpu", "hdbscan", "genieclust"),
     *("dask-ml", "ncut-pytorch", "torch", "triton", "xgi", "hypernetx", "hypergraphx", "pandas"),
@@ -54,6 +62,11 @@ def tables_of(output: str) -> list[dict[str, Any]]:
     return tables
 
 
+def text_of(output: str) -> list[str]:
+    """The lines that belong to no table."""
+    return [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith("|")]
+
+
 def versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in PACKAGES:
@@ -64,17 +77,18 @@ def versions() -> dict[str, str]:
     return found
 
 
-def source() -> dict[str, str]:
-    """The measured files, each with a digest of its text."""
-    files = sorted(path for folder in MEASURED for path in (PACKAGE / folder).rglob("*.py"))
+def source(code: Sequence[str] = MEASURED) -> dict[str, str]:
+    """The files of some folders, or single files, each with a digest of its text."""
+    found = [[PACKAGE / part] if part.endswith(".py") else (PACKAGE / part).rglob("*.py") for part in code]
+    files = sorted({path for paths in found for path in paths if path.exists()})
     return {path.relative_to(PACKAGE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in files}
 
 
 def changed(record: dict[str, Any]) -> float:
     """The share of today's measured lines that are in files which the record did not measure as they are."""
-    measured = record.get("source", {})
-    lines = {name: (PACKAGE / name).read_bytes().count(b"\n") for name in source()}
-    new = [name for name, digest in source().items() if measured.get(name) != digest]
+    measured, now = record.get("source", {}), source(record.get("code", MEASURED))
+    lines = {name: (PACKAGE / name).read_bytes().count(b"\n") for name in now}
+    new = [name for name, digest in now.items() if measured.get(name) != digest]
     return sum(lines[name] for name in new) / sum(lines.values())
 
 
@@ -84,10 +98,12 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {platform.machine()}" + (f", {memory:.0f} GB" if memory else "")
 
 
-def run(command: list[str]) -> str:
+def run(command: str) -> str:
     """The output of a command, which is shown as it comes."""
     lines = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+    words = {"python": sys.executable, "FOLDER": os.environ.get("BICLIQUE_DATA", "FOLDER")}
+    given = [words.get(word, word) for word in shlex.split(command)]
+    with subprocess.Popen(given, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
         for line in process.stdout or ():
             sys.stdout.write(line)
             sys.stdout.flush()
@@ -100,34 +116,40 @@ def run(command: list[str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="of the record")
+    parser.add_argument("--again", action="store_true", help="the command, the code and the note of the record")
+    parser.add_argument("--code", nargs="+", default=MEASURED, help="folders and files below src/biclique")
     parser.add_argument("--printed", type=Path, help="an output that was saved before")
     parser.add_argument("--command", help="what printed it")
-    parser.add_argument("--machine", help="where")
+    parser.add_argument("--machine", default=machine(), help="where")
     parser.add_argument("--versions", help='JSON, such as {"torch": "2.11.0"}')
     parser.add_argument("--date", default=datetime.date.today().isoformat())
     parser.add_argument("--note", default="", help="one sentence for the page")
     parser.add_argument("--reference", default="", help="such as the seconds of a matrix product; not for the page")
-    before, _, command = "\0".join(sys.argv[1:]).partition("\0--\0")
+    before, _, after = "\0".join(sys.argv[1:]).partition("\0--\0")
     options = parser.parse_args(before.split("\0"))
-    given = command.split("\0") if command else []
-    if bool(given) == bool(options.printed):
-        parser.error("give either a command after --, or --printed FILE")
-    output = options.printed.read_text(encoding="utf-8") if options.printed else run(given)
-    tables = tables_of(output)
-    if not tables:
-        raise SystemExit("record.py: the output has no table of Markdown; nothing was written")
+    path = RECORDS / f"{options.name}.json"
+    if options.again:
+        parser.set_defaults(**{key: value for key, value in json.loads(path.read_text(encoding="utf-8")).items() if key in KEPT})
+        options = parser.parse_args(before.split("\0"))
+    command = shlex.join(after.split("\0")) if after else options.command
+    if not command:
+        parser.error("give a command after --, or --printed FILE with --command, or --again")
+    output = options.printed.read_text(encoding="utf-8") if options.printed else run(command)
+    if not output.strip():
+        raise SystemExit("record.py: the command printed nothing; nothing was written")
     record = {
-        "command": options.command or " ".join(given),
+        "command": command,
         "date": options.date,
-        "machine": options.machine or machine(),
+        "machine": options.machine,
         "versions": json.loads(options.versions) if options.versions else versions(),
         "note": options.note,
         "reference": options.reference,
-        "tables": tables,
-        "source": source(),
+        "tables": tables_of(output),
+        "text": text_of(output),
+        "code": list(options.code),
+        "source": source(options.code),
     }
     RECORDS.mkdir(exist_ok=True)
-    path = RECORDS / f"{options.name}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"\nwrote {path}")
 

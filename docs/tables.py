@@ -1,19 +1,25 @@
-"""Put the tables of benchmark records into the pages: ``python docs/tables.py`` (``--check`` only looks).
+"""What pages show of benchmark records: whole tables, and single numbers.
 
 A page marks a place by ``<!-- record: NAME -->`` and ``<!-- end -->``. What is between them becomes the tables of
 benchmarks/records/NAME.json, with the command, the machine and the versions. ``NAME 0 2`` takes some of its tables.
+Between ``<!-- numbers: NAME -->`` and ``<!-- end -->`` stands what somebody wrote. Every number there must be one that
+was printed, or one of these rounded.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
+from decimal import Decimal
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 RECORDS = DOCS.parent / "benchmarks" / "records"
 PLACE = re.compile(r"(<!-- record: (\S+)((?: \d+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
+QUOTED = re.compile(r"<!-- numbers: (\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?")
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+PLAIN = str.maketrans(SUPERSCRIPTS, "0123456789")
 HIDDEN = ("bar", "reach", "memory bar", "fits")
 """Columns that are for those who develop."""
 
@@ -55,19 +61,29 @@ def with_tables(page: str) -> str:
     return PLACE.sub(lambda found: found[1] + rendered(found[2], found[3]) + found[4], page)
 
 
-def main() -> int:
-    old = []
-    for path in sorted(DOCS.glob("*.md")):
-        page = path.read_text(encoding="utf-8")
-        if with_tables(page) != page:
-            old.append(path.name)
-            if "--check" not in sys.argv:
-                path.write_text(with_tables(page), encoding="utf-8")
-    if old and "--check" in sys.argv:
-        sys.stderr.write(f"not those of the records: {', '.join(old)}; run python docs/tables.py\n")
-        return 1
-    return 0
+def numbers(text: str) -> list[Decimal]:
+    """The numbers of a text, without those in code and in links; 10⁸ is one."""
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", text).replace("−", "-")
+    text = re.sub(f"10([{SUPERSCRIPTS}]+)", lambda power: "1e" + power[1].translate(PLAIN), text)
+    return [Decimal(found.replace(",", "")) for found in NUMBER.findall(text)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def printed(name: str) -> list[Decimal]:
+    """The numbers of a record."""
+    record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
+    cells = [
+        cell for table in record["tables"] for row in (table["columns"], *table["rows"]) for cell in [table["title"], *row]
+    ]
+    return numbers("\n".join([*cells, *record.get("text", [])]))
+
+
+def unprinted(page: str) -> list[str]:
+    """The numbers between ``<!-- numbers: NAME -->`` and ``<!-- end -->`` that the record does not have, rounded."""
+    wrong = []
+    for name, quoted in QUOTED.findall(page):
+        known = printed(name)
+        for number in numbers(quoted):
+            half = Decimal(5).scaleb(number.as_tuple().exponent - 1)
+            if not any(abs(other - number) <= half for other in known):
+                wrong.append(f"{number} ({name})")
+    return wrong

@@ -130,9 +130,14 @@ def test_pages_have_wrapped_lines_and_no_acceptance_notes(page):
     assert not [line for line in prose if len(line) > 120 and not line.startswith(("|", "    "))]
 
 
+QUOTED = re.compile(r"<!-- (?:record|numbers): (\S+).*?<!-- end -->", re.DOTALL)
+BENCHMARK = re.compile(r"`python (?:benchmarks|docs|examples)/\w+\.py")
+MEASURED = re.compile(r"\d\.\d|\d (?:s|MB|GB|%) ")
+
+
 def test_no_page_quotes_a_record_of_older_code():
-    """``record.py`` says how much may change; then the command of the record is run again."""
-    quoted = {name for page in PAGES for name in re.findall(r"<!-- record: (\S+)", page.read_text(encoding="utf-8"))}
+    """``record.py`` says how much may change; then ``record.py NAME --again`` runs the command of the record."""
+    quoted = {name for page in PAGES for name in QUOTED.findall(page.read_text(encoding="utf-8"))}
     assert quoted
     for name in sorted(quoted):
         measured = json.loads((record.RECORDS / f"{name}.json").read_text(encoding="utf-8"))
@@ -140,11 +145,47 @@ def test_no_page_quotes_a_record_of_older_code():
         assert share <= record.OLD, f"{name}: {share:.0%} of the lines are other ones; run {measured['command']} again"
 
 
+def test_every_record_is_quoted():
+    quoted = {name for page in PAGES for name in QUOTED.findall(page.read_text(encoding="utf-8"))}
+    assert {path.stem for path in record.RECORDS.glob("*.json")} == quoted
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_measured_numbers_were_printed(page):
+    """A paragraph that names a benchmark, and a table with two measured numbers in a line, stand in a record's place."""
+    text = page.read_text(encoding="utf-8")
+    assert not tables.unprinted(text)
+    rest = re.sub(r"```.*?```", "", QUOTED.sub("", text), flags=re.DOTALL)
+    for paragraph in rest.split("\n\n"):
+        lines = [re.sub(r"`[^`]*`", "", line) for line in paragraph.splitlines()]
+        in_table = any(line.startswith("|") and len(re.findall(r"\| *-?\d+\.\d+ *(?=\|)", line)) > 1 for line in lines)
+        assert not in_table, paragraph
+        assert not (BENCHMARK.search(paragraph) and any(MEASURED.search(line) for line in lines)), paragraph
+
+
+def test_a_number_that_no_record_printed_is_found(tmp_path, monkeypatch):
+    found = {"tables": record.tables_of(PRINTED), "text": record.text_of(PRINTED)}
+    (tmp_path / "a.json").write_text(json.dumps(found))
+    monkeypatch.setattr(tables, "RECORDS", tmp_path)
+    page = "7.7 <!-- numbers: a -->\nOf 4,000 (4·10³ or 10⁴) rows: 1.5 s or 2 s, `k=9` [3](x8.md)\n{}<!-- end -->"
+    assert tables.unprinted(page.format("")) == ["3 (a)"]
+    assert tables.unprinted(page.format("1.6 −2\n")) == ["3 (a)", "1.6 (a)", "-2 (a)"]
+
+
 def test_a_record_of_this_code_is_new_and_one_without_digests_is_old():
     now = {"source": record.source()}
     assert record.changed(now) == 0
     assert record.changed({"source": {**now["source"], "fit/exact.py": ""}}) > 0
     assert record.changed({}) == 1
+
+
+def test_a_record_is_compared_with_the_code_that_it_measures():
+    code = ["selection", "fit/exact.py"]
+    found = record.source(code)
+    assert "selection/layers.py" in found and "fit/solve.py" not in found
+    assert record.changed({"code": code, "source": found}) == 0
+    assert record.changed({"code": code, "source": {**found, "fit/solve.py": ""}}) == 0
+    assert record.changed({"code": code, "source": {**found, "fit/exact.py": ""}}) > record.OLD
 
 
 PRINTED = """
@@ -160,6 +201,7 @@ PRINTED = """
 def test_a_record_has_what_a_benchmark_printed():
     (found,) = record.tables_of(PRINTED)
     assert found["title"] == "4000 rows"
+    assert record.text_of(PRINTED) == ["4000 rows"]
     assert found["columns"] == ["name", "seconds", "bar"]
     assert found["rows"] == [["ours", "1.5", "2: met"], ["|K||V| theirs", "failed: no memory"]]
     shown = tables.table(**found)
