@@ -129,7 +129,9 @@ def main() -> None:
     options = parser.parse_args(before.split("\0"))
     path = RECORDS / f"{options.name}.json"
     if options.again:
-        parser.set_defaults(**{key: value for key, value in json.loads(path.read_text(encoding="utf-8")).items() if key in KEPT})
+        parser.set_defaults(
+            **{key: value for key, value in json.loads(path.read_text(encoding="utf-8")).items() if key in KEPT}
+        )
         options = parser.parse_args(before.split("\0"))
     command = shlex.join(after.split("\0")) if after else options.command
     if not command:

@@ -72,7 +72,10 @@ def printed(name: str) -> list[Decimal]:
     """The numbers of a record."""
     record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     cells = [
-        cell for table in record["tables"] for row in (table["columns"], *table["rows"]) for cell in [table["title"], *row]
+        cell
+        for table in record["tables"]
+        for row in (table["columns"], *table["rows"])
+        for cell in [table["title"], *row]
     ]
     return numbers("\n".join([*cells, *record.get("text", [])]))
 
