@@ -5,13 +5,18 @@ import tracemalloc
 import pytest
 
 
+def refuses(error, message, call, /, *arguments, **options):
+    """A call raises this error, with a message that matches."""
+    with pytest.raises(error, match=message):
+        call(*arguments, **options)
+
+
 def refusals(*cases):
     """A test of calls: each raises its error, with a message that matches."""
 
     @pytest.mark.parametrize(("call", "error", "message"), cases)
     def test(call, error, message):
-        with pytest.raises(error, match=message):
-            call()
+        refuses(error, message, call)
 
     return test
 

@@ -24,7 +24,7 @@ from scipy.io import savemat
 
 from biclique.datasets import data_home, load_hopkins155, load_iris, load_ovarian, load_spine, paper
 from biclique.exceptions import DataError, ParameterError
-from tests.calls import peak_memory
+from tests.calls import peak_memory, refuses
 
 REAL = Path(os.environ.get("BICLIQUE_DATA") or "no folder")
 
@@ -134,8 +134,7 @@ def test_hopkins_from_the_archive_the_folder_and_arrays(tmp_path, unchecked, com
     arrays.mkdir()
     np.savez(arrays / "hopkins155.npz", **arrays_of(archive))
     assert load_hopkins155(arrays).digest() == archive.digest()
-    with pytest.raises(ParameterError, match="no sequence 'x'"):
-        archive.sequence("x")
+    refuses(ParameterError, "no sequence 'x'", archive.sequence, "x")
 
 
 def npy_header(header):
@@ -266,11 +265,9 @@ def test_a_failed_download_says_what_to_put_where(tmp_path, server, monkeypatch)
     monkeypatch.setattr(paper, "HOPKINS_URL", "http://127.0.0.1:9/none.zip")
     files = {load_spine: "spine.csv", load_ovarian: "ovarian100.npz", load_hopkins155: "hopkins155.npz"}
     for load, file in files.items():
-        with pytest.raises(DataError, match=f"could not be fetched.*put {file}.*BICLIQUE_DATA"):
-            load(tmp_path / "home", verbose=False)
+        refuses(DataError, f"could not be fetched.*put {file}.*BICLIQUE_DATA", load, tmp_path / "home", verbose=False)
     assert not any((tmp_path / "home").iterdir())
-    with pytest.raises(DataError, match=r"ovariancancer.*numpy\.savez"):
-        load_ovarian(tmp_path / "home", features=4000)
+    refuses(DataError, r"ovariancancer.*numpy\.savez", load_ovarian, tmp_path / "home", features=4000)
 
 
 def test_a_wrong_download_does_not_stay(tmp_path, server, monkeypatch):
@@ -280,10 +277,8 @@ def test_a_wrong_download_does_not_stay(tmp_path, server, monkeypatch):
     monkeypatch.setattr(paper, "SPINE_URL", url)
     monkeypatch.setattr(paper, "HOPKINS_URL", url + "Hopkins155.zip")
     home = tmp_path / "home"
-    with pytest.raises(DataError, match="not the published spine data"):
-        load_spine(home, verbose=False)
-    with pytest.raises(DataError, match="not a complete archive"):
-        load_hopkins155(home, verbose=False)
+    refuses(DataError, "not the published spine data", load_spine, home, verbose=False)
+    refuses(DataError, "not a complete archive", load_hopkins155, home, verbose=False)
     assert not any(home.iterdir())
 
 
@@ -293,16 +288,13 @@ def test_archives_that_are_damaged_inside_or_too_large(tmp_path, unchecked, monk
     content = bytearray(path.read_bytes())
     content[200] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"cannot be read|not a readable"):
-        list(load_hopkins155(tmp_path))
+    refuses(DataError, r"cannot be read|not a readable", list, load_hopkins155(tmp_path))
     np.savez(tmp_path / "ovarian100.npz", X=np.ones((3, 100)), y=np.ones(3))
     monkeypatch.setattr("biclique.datasets.home.LARGEST_MEMBER", 1000)
-    with pytest.raises(DataError, match="more than the published data have"):
-        load_ovarian(tmp_path)
+    refuses(DataError, "more than the published data have", load_ovarian, tmp_path)
     write_hopkins(tmp_path)
     monkeypatch.setattr(paper, "LARGEST_SEQUENCES", 1000)
-    with pytest.raises(DataError, match="more than the published data have"):
-        load_hopkins155(tmp_path)
+    refuses(DataError, "more than the published data have", load_hopkins155, tmp_path)
 
 
 def test_where_data_lie(tmp_path, monkeypatch):
@@ -312,14 +304,10 @@ def test_where_data_lie(tmp_path, monkeypatch):
     monkeypatch.delenv("BICLIQUE_DATA")
     assert data_home() == Path.home() / ".cache" / "biclique"
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="must be a folder"):
-        data_home(tmp_path / "file")
-    with pytest.raises(DataError, match="name of a folder"):
-        data_home(5)
-    with pytest.raises(ParameterError, match="classes must be"):
-        load_spine(tmp_path, classes=4)
-    with pytest.raises(ParameterError, match="features must be"):
-        load_ovarian(tmp_path, features=5)
+    refuses(DataError, "must be a folder", data_home, tmp_path / "file")
+    refuses(DataError, "name of a folder", data_home, 5)
+    refuses(ParameterError, "classes must be", load_spine, tmp_path, classes=4)
+    refuses(ParameterError, "features must be", load_ovarian, tmp_path, features=5)
 
 
 @pytest.mark.skipif(not (REAL / "hopkins155.npz").exists(), reason="the paper's data are not in BICLIQUE_DATA")
@@ -381,8 +369,7 @@ def test_one_changed_number_of_one_sequence_is_noticed(tmp_path, monkeypatch):
     assert len(load_hopkins155(tmp_path)) == 2
     content["cars1/X"][3, 2] += 1e-9
     np.savez(tmp_path / "hopkins155.npz", **content)
-    with pytest.raises(DataError, match="not the published Hopkins155 data"):
-        load_hopkins155(tmp_path)
+    refuses(DataError, "not the published Hopkins155 data", load_hopkins155, tmp_path)
 
 
 class Drip(Quiet):
@@ -410,7 +397,6 @@ def test_downloads_that_take_too_long_or_lead_to_http(tmp_path, monkeypatch):
         for file, reason in (("slow.zip", "in 0.3 seconds, which is too slow"), ("away.zip", "which is not https")):
             monkeypatch.setattr(paper, "HOPKINS_URL", url + file)
             start = time.monotonic()
-            with pytest.raises(DataError, match=f"could not be fetched.*{reason}"):
-                load_hopkins155(tmp_path / "home", verbose=False)
+            refuses(DataError, f"could not be fetched.*{reason}", load_hopkins155, tmp_path / "home", verbose=False)
             assert time.monotonic() - start < 10
     assert not any((tmp_path / "home").iterdir())

@@ -21,7 +21,10 @@ from biclique.kernels import held
 from biclique.kernels.held import HeldRows, float32_error
 from biclique.kernels.named import DirectRBF, make_kernel
 from biclique.runtime.namespace import to_host
+from tests.calls import refuses
+from tests.conftest import frozen
 from tests.device import DEVICE, GPU, fused
+from tests.gram.contract import vectors
 
 torch = pytest.importorskip("torch", reason="needs the extra [gpu]: torch")
 
@@ -45,15 +48,7 @@ def engine(request):
 
 
 def rows(n=300, d=3, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n, d))
-    X.setflags(write=False)
-    return X
-
-
-def vectors(n, b, seed=2):
-    V = np.random.default_rng(seed).normal(size=(n, b))
-    V.setflags(write=False)
-    return V
+    return frozen(np.random.default_rng(seed).normal(size=(n, d)))
 
 
 def named(name, d, degree=3):
@@ -326,18 +321,14 @@ FUSED = {"device": DEVICE, "engine": "triton"}
     ],
 )
 def test_errors_name_the_way_out(kernel, n_columns, options, message):
-    with pytest.raises(ParameterError, match=message):
-        TorchGram(kernel, np.abs(rows(5, n_columns)), **{"device": "cpu", **options})
+    refuses(ParameterError, message, TorchGram, kernel, np.abs(rows(5, n_columns)), **{"device": "cpu", **options})
 
 
 def test_rows_vectors_and_packages_that_are_not_there(monkeypatch):
-    with pytest.raises(DataError, match="dense rows"):
-        TorchGram(RBF, sparse.csr_array(rows()), device="cpu")
-    with pytest.raises(DataError, match="V must have 300 rows"):
-        TorchGram(RBF, rows(), device="cpu").matmat(vectors(299, 2))
+    refuses(DataError, "dense rows", TorchGram, RBF, sparse.csr_array(rows()), device="cpu")
+    refuses(DataError, "V must have 300 rows", TorchGram(RBF, rows(), device="cpu").matmat, vectors(299, 2))
     monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
-    with pytest.raises(MissingExtraError, match=r"\.\[gpu\]"):
-        TorchGram(RBF, rows(), device="cpu")
+    refuses(MissingExtraError, r"\.\[gpu\]", TorchGram, RBF, rows(), device="cpu")
 
 
 def test_the_engine_follows_the_device_and_the_kernel(monkeypatch):
@@ -351,8 +342,7 @@ def test_the_engine_follows_the_device_and_the_kernel(monkeypatch):
         assert choose_engine("auto", named("polynomial", 3, degree=2.5), there, 3, False) == "torch"
     monkeypatch.setattr(cuda, "find_spec", lambda name: None)
     assert choose_engine("auto", rbf, there, 3, False) == "torch"
-    with pytest.raises(MissingExtraError, match="triton"):
-        choose_engine("triton", rbf, there, 3, False)
+    refuses(MissingExtraError, "triton", choose_engine, "triton", rbf, there, 3, False)
 
 
 # Out of memory
@@ -382,16 +372,14 @@ def test_out_of_memory_halves_the_tile(monkeypatch, error):
     assert len(heights) == 2 + 4
     monkeypatch.undo()
     heights = refusing(monkeypatch, error, 0)
-    with pytest.raises(MemoryLimitError, match=r"even for a tile of 64 .*device=None"):
-        gram.matmat(V)
+    refuses(MemoryLimitError, r"even for a tile of 64 .*device=None", gram.matmat, V)
     assert heights == [700, 350, 175, 87, 64]
 
 
 def test_other_errors_are_not_taken_for_memory(monkeypatch):
     gram = TorchGram(named("rbf", 3), rows(), device="cpu", engine="torch")
     refusing(monkeypatch, RuntimeError("something else"), 0)
-    with pytest.raises(RuntimeError, match="something else"):
-        gram.matmat(vectors(300, 3))
+    refuses(RuntimeError, "something else", gram.matmat, vectors(300, 3))
 
 
 def test_rows_that_do_not_fit_are_an_error_of_ours(monkeypatch):
@@ -421,8 +409,7 @@ def test_the_fused_kernel_takes_fewer_vectors_when_memory_is_short(monkeypatch):
     assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
     assert widths == [64, 32, 16, 16, 16, 16, 6]
     limit = 0
-    with pytest.raises(MemoryLimitError, match="free some"):
-        gram.matmat(V)
+    refuses(MemoryLimitError, "free some", gram.matmat, V)
 
 
 @fused
@@ -447,8 +434,7 @@ def test_the_fused_kernel_shrinks_where_a_multiprocessor_has_less_shared_memory(
         assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
     assert tried == [(64, 3), (64, 2), (64, 1), (32, 1), (16, 1), (16, 1)]
     least = 8
-    with pytest.raises(ParameterError, match="engine='torch'"):
-        gram.matmat(V)
+    refuses(ParameterError, "engine='torch'", gram.matmat, V)
 
 
 # On a GPU: here the error bars count

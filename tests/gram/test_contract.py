@@ -11,16 +11,15 @@ from biclique.gram.dense import DenseGram
 from biclique.gram.sparse import SparseGram
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import Columns
-from biclique.kernels.kernel import nonnegative
 from biclique.kernels.named import KERNEL_NAMES, make_kernel
+from tests.conftest import frozen
+from tests.gram.contract import vectors
 
 N = 700  # over one panel and several tiles, and a multiple of none
 
 
 def rows(n=N, d=3, seed=0):
-    X = np.random.default_rng(seed).random((n, d))
-    X.setflags(write=False)
-    return X
+    return frozen(np.random.default_rng(seed).random((n, d)))
 
 
 def tiled(dtype):
@@ -48,8 +47,7 @@ def test_product_diagonal_and_cross_are_those_of_the_dense_form(name, operator):
     build, tolerance = operator
     X, Y = rows(), rows(37, seed=1)
     kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0, columns=Columns.of(X))
-    K, V = kernel.block(X, X), np.random.default_rng(2).normal(size=(N, 5))
-    V.setflags(write=False)
+    K, V = kernel.block(X, X), vectors(N, 5)
     gram = build(kernel, X, 2)
     product = gram.matmat(V)
     assert product.dtype == np.float64
@@ -65,7 +63,7 @@ def test_product_diagonal_and_cross_are_those_of_the_dense_form(name, operator):
 def test_odd_sizes(n, operator):
     build, tolerance = operator
     X, kernel = rows(n), make_kernel("rbf", gamma=0.7)
-    K, V = kernel.block(X, X), np.random.default_rng(2).normal(size=(n, 3))
+    K, V = kernel.block(X, X), vectors(n, 3)
     assert relative(build(kernel, X, 2).matmat(V) - K @ V, np.abs(K) @ np.abs(V)) < tolerance
 
 
@@ -74,7 +72,7 @@ def test_odd_sizes(n, operator):
 def test_sparse_rows(name, how):
     X = np.where(rows(d=12) > 0.7, rows(d=12), 0)
     kernel = make_kernel(name, gamma=0.7)
-    V = np.random.default_rng(2).normal(size=(N, 3))
+    V = vectors(N, 3)
     gram, threads = (GRAMS[how](kernel, sparse.csr_array(X), dtype=np.float64, n_jobs=n_jobs) for n_jobs in (1, 3))
     np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, rtol=1e-10, atol=1e-10)
     assert np.array_equal(gram.matmat(V), threads.matmat(V))
@@ -92,21 +90,10 @@ def test_far_from_the_origin_float32_tiles_keep_their_digits():
     assert relative(TiledGram(kernel, X).matmat(V) - exact, exact) < 1e-5
 
 
-@pytest.mark.parametrize("name", sorted(set(KERNEL_NAMES) - {"poly"}))
-@pytest.mark.parametrize("shift", [0.0, 0.5])
-def test_operators_know_when_no_entry_is_negative(name, shift, operator):
-    X = rows(60) if "chi2" in name else rows(60) - shift
-    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0, columns=Columns.of(X))
-    gram = operator[0](kernel, X, 1)
-    none_negative = bool((kernel.block(X, X) >= 0).all())
-    assert gram.nonnegative <= none_negative
-    assert gram.nonnegative or not nonnegative(kernel, X)
-
-
 @pytest.mark.parametrize("make", [DenseGram, lambda K, n_jobs: SparseGram(sparse.csr_array(K), n_jobs=n_jobs)])
 @pytest.mark.parametrize("n", [1, 127, 513, 1025])
 def test_given_matrices_of_odd_sizes_and_both_signs(make, n):
-    V, signed = np.random.default_rng(2).normal(size=(n, 3)), (rows(n) - 0.5) @ (rows(n) - 0.5).T
+    V, signed = vectors(n, 3), (rows(n) - 0.5) @ (rows(n) - 0.5).T
     for K in (signed, np.abs(signed)):
         gram = make(K, n_jobs=2)
         assert relative(gram.matmat(V) - K @ V, np.abs(K) @ np.abs(V)) < 1e-12

@@ -9,9 +9,10 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram import fourier
-from biclique.gram.fourier import FourierGram, Grid, far_apart
+from biclique.gram.fourier import FourierGram, Grid
 from biclique.kernels import RBF
-from tests.gram.contract import GramContract
+from tests.calls import refuses
+from tests.gram.contract import GramContract, vectors
 
 finufft = pytest.importorskip("finufft")
 
@@ -21,10 +22,6 @@ def spread_rows(d, seed=0):
     random = np.random.default_rng(seed)
     groups = [random.normal(size=(300, d)), random.normal(size=(120, d)) + 30, random.normal(size=(5, d)) / 9 + 500]
     return np.concatenate([*groups, np.full((1, d), 9000.0)])
-
-
-def vectors(n, b, seed=1):
-    return np.random.default_rng(seed).normal(size=(n, b))
 
 
 class TestFourier(GramContract):
@@ -70,20 +67,6 @@ def test_the_docstrings_formula(tolerance):
             angle = 2 * np.pi * (np.array([a, b]) / grid.sides) @ (x - y)[0]
             total += coefficients[i, j] * np.cos(angle)
     assert total == pytest.approx(RBF(gamma).block(x, y)[0, 0], abs=20 * tolerance)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_groups_are_what_the_reach_connects(d):
-    X = np.random.default_rng(d).uniform(0, 40 if d > 1 else 400, size=(150, d))
-    groups = far_apart(X, 3.0)
-    assert sorted(np.concatenate(groups).tolist()) == list(range(150))
-    label = np.empty(150, dtype=int)
-    for number, some in enumerate(groups):
-        label[some] = number
-    gaps = np.abs(X[:, None] - X[None]).max(axis=2)
-    apart = label[:, None] != label[None]
-    assert gaps[apart].min() > 3.0  # rows of two groups are farther apart than that
-    assert len(groups) > 1
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -187,8 +170,7 @@ def test_rows_that_spread_too_far_are_refused():
 )
 def test_what_it_cannot_do_is_refused(affinity, d, message):
     X = np.abs(np.random.default_rng(0).normal(size=(200, d)))
-    with pytest.raises(ParameterError, match=message):
-        BicliqueSpectralClustering(2, gram="fourier", affinity=affinity).fit(X)
+    refuses(ParameterError, message, BicliqueSpectralClustering(2, gram="fourier", affinity=affinity).fit, X)
 
 
 def test_without_finufft_the_extra_is_named(monkeypatch):

@@ -23,7 +23,8 @@ from biclique.kernels import RBF
 from biclique.kernels.named import DirectRBF
 from biclique.multiway import SymmetricGram, symmetric_gram
 from tests import oracles
-from tests.gram.contract import GramContract, frozen
+from tests.conftest import frozen
+from tests.gram.contract import GramContract
 
 X = frozen(np.random.default_rng(0).random((300, 3)))
 GROUPS = frozen(np.concatenate([np.random.default_rng(1).random((n, 3)) + at for n, at in ((30, 0), (20, 50))]))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.kernels.gamma_rules import bandwidth, weighted_median
+from biclique.kernels.gamma_rules import bandwidth
 from biclique.kernels.named import make_kernel
 from tests.oracles import neighbor_gamma
 
@@ -87,10 +87,3 @@ def test_kernels_without_a_distance_take_one_over_d():
 @pytest.mark.parametrize("rule", ["auto", "median", "scale"])
 def test_a_single_row_gets_one(rule):
     assert gamma(np.ones((1, 2)), np.array([5.0]), rule) == 1.0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_weighted_median_is_that_of_repeated_values(seed):
-    rng = np.random.default_rng(seed)
-    values, weights = rng.normal(size=9), rng.integers(1, 4, 9)
-    assert weighted_median(values, weights.astype(float)) == pytest.approx(np.median(np.repeat(values, weights)))

@@ -9,9 +9,10 @@ from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
 from biclique.features.maps import make_map, map_kind
-from biclique.kernels import KERNELS, RBF, Kernel, Polynomial
-from biclique.kernels.kernel import Form, pair_values
+from biclique.kernels import KERNELS, Kernel
+from biclique.kernels.kernel import Form
 from biclique.kernels.named import GAMMA_KERNELS, KERNEL_NAMES, make_kernel
+from tests.calls import refuses
 
 
 class Rational(Kernel):
@@ -70,12 +71,6 @@ def test_a_kernel_with_a_form_has_features_of_it(blobs):
     np.testing.assert_allclose(phi @ phi.T, Shifted().block(X, X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [Rational(1.0), RBF(0.3), Polynomial(0.5, 1.0, 2)])
-def test_values_of_pairs_are_those_of_a_block(kernel):
-    X, first, second = np.random.default_rng(0).random((9, 3)), np.array([4, 0, 4, 8]), np.array([1, 1, 2, 8])
-    np.testing.assert_allclose(pair_values(kernel, X, first, second), kernel.block(X, X)[first, second])
-
-
 @pytest.mark.usefixtures("rational")
 def test_a_name_is_known_everywhere(blobs, tmp_path, capsys):
     X, y = blobs
@@ -94,8 +89,7 @@ def test_a_name_is_known_everywhere(blobs, tmp_path, capsys):
 def test_the_name_is_gone_with_the_entry(capsys):
     assert "rational" not in KERNEL_NAMES
     assert "rational" not in GAMMA_KERNELS
-    with pytest.raises(ParameterError, match="affinity must be one of 'rbf'"):
-        make_kernel("rational", gamma=1.0)
+    refuses(ParameterError, "affinity must be one of 'rbf'", make_kernel, "rational", gamma=1.0)
     with pytest.raises(SystemExit):
         main(["cluster", "iris", "-k", "3", "--affinity", "rational"])
     assert "rational" in capsys.readouterr().err

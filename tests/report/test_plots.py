@@ -16,6 +16,7 @@ from biclique.report import (
     plot_selection,
 )
 from biclique.selection import order_path
+from tests.calls import refuses
 from tests.optional import Optional, needs
 from tests.report.made import fitted, given, groups
 
@@ -46,8 +47,7 @@ def test_clusters(axes):
     drawn = rendered(plot_clusters(of_two, X[:, :2], view="columns"))
     found = np.concatenate([points.get_offsets() for points in drawn.collections])
     assert sorted(found.tolist()) == sorted(X[:, :2].tolist())
-    with pytest.raises(ParameterError, match="view must be 'embedding' or 'columns', got 'x'"):
-        plot_clusters(model, X, view="x")
+    refuses(ParameterError, "view must be 'embedding' or 'columns', got 'x'", plot_clusters, model, X, view="x")
 
 
 def test_eigenvalues(axes):
@@ -67,8 +67,7 @@ def test_selection(axes):
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), stability)
     assert model.k_selection_.plot(axes) is axes
     assert plot_selection(model.k_selection_).get_xlabel() == axes.get_xlabel() == "number of clusters"
-    with pytest.raises(ParameterError, match="nothing was selected"):
-        plot_selection(fitted())
+    refuses(ParameterError, "nothing was selected", plot_selection, fitted())
 
 
 def test_path_over_orders(axes):
@@ -93,8 +92,7 @@ def test_profile(axes):
     assert rendered(plot_profile(model, X, most=2, ax=axes)) is axes
     assert axes.images[0].get_array().shape == (2, 3)
     assert [tick.get_text() for tick in axes.get_yticklabels()] in (["x0", "x1"], ["x1", "x0"])
-    with pytest.raises(ParameterError, match="most must be a whole number from 1, got 0"):
-        plot_profile(model, X, most=0)
+    refuses(ParameterError, "most must be a whole number from 1, got 0", plot_profile, model, X, most=0)
     with pytest.raises(DataError, match="no column of numbers to plot"):
         plot_profile(model, X, table=np.array([["a"], ["b"]] * 60, dtype=object))
 
@@ -102,12 +100,9 @@ def test_profile(axes):
 def test_a_model_of_a_given_matrix_has_no_columns_of_its_own(axes):
     X, (model, K) = groups(), given()
     missing = "no columns to plot: with affinity='precomputed' X holds similarities or distances of rows: "
-    with pytest.raises(DataError, match=missing + "pass columns of the same rows as table="):
-        plot_profile(model, K)
-    with pytest.raises(DataError, match=missing + "use view='embedding'"):
-        plot_clusters(model, K, view="columns")
-    with pytest.raises(DataError, match="table has 5 rows, X has 120"):
-        plot_profile(model, K, table=X[:5])
+    refuses(DataError, missing + "pass columns of the same rows as table=", plot_profile, model, K)
+    refuses(DataError, missing + "use view='embedding'", plot_clusters, model, K, view="columns")
+    refuses(DataError, "table has 5 rows, X has 120", plot_profile, model, K, table=X[:5])
     assert rendered(plot_profile(model, K, table=X, ax=axes)) is axes
     assert axes.images[0].get_array().shape == (3, 3)
 
@@ -116,7 +111,5 @@ def test_a_model_of_a_given_matrix_has_no_columns_of_its_own(axes):
 def test_other_models_are_refused_in_words(plot):
     rows = () if plot in (plot_eigenvalues, plot_selection) else (groups(),)
     other = BicliqueKernelKMeans(3, random_state=0).fit(groups())
-    with pytest.raises(ParameterError, match="a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel"):
-        plot(other, *rows)
-    with pytest.raises(ValueError, match="not fitted"):
-        plot(BicliqueSpectralClustering(3), *rows)
+    refuses(ParameterError, "a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel", plot, other, *rows)
+    refuses(ValueError, "not fitted", plot, BicliqueSpectralClustering(3), *rows)

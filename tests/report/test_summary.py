@@ -3,6 +3,7 @@ import pytest
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import FewerClustersWarning
+from tests.calls import refuses
 from tests.report.made import fitted, groups
 
 
@@ -18,8 +19,7 @@ def test_a_summary_says_what_was_chosen_and_why():
     assert f"gamma {model.gamma_:.4g}" in text
     assert "7 of 120 landmarks a row" in str(fitted().summary())
     assert fitted("select").k_selection_.reason in str(fitted("select").summary())
-    with pytest.raises(ValueError, match="not fitted"):
-        BicliqueSpectralClustering(2).summary()
+    refuses(ValueError, "not fitted", BicliqueSpectralClustering(2).summary)
     html = fitted().summary()._repr_html_()  # in a notebook
     assert html.startswith("<div><b>BicliqueSpectralClustering of 120 rows</b><table>")
     assert html.count("<tr>") == len(fitted().summary().lines)

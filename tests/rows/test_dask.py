@@ -11,18 +11,13 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.exceptions import (
-    ApproximationWarning,
-    DataError,
-    DegreeError,
-    FewerClustersWarning,
-    ParameterError,
-)
+from biclique.exceptions import ApproximationWarning, DataError, DegreeError, FewerClustersWarning, ParameterError
 from biclique.features.maps import NystroemMap
 from biclique.kernels.named import make_kernel
 from biclique.models.saving import load, save
 from biclique.progress import Progress
 from biclique.rows.dask_rows import DaskRows, open_dask_rows
+from tests.calls import refuses
 from tests.optional import Optional, needs
 
 dask, da, dd = Optional("dask"), Optional("dask.array"), Optional("dask.dataframe")
@@ -126,11 +121,7 @@ def test_weights_of_any_size_are_those_in_memory(blobs, way, size):
     weights = size * (np.arange(300) % 3 / 2)
     held = model(**way).fit(X, sample_weight=weights)
     found = []
-    for scheduler, given in (
-        ("sync", weights),
-        ("threads", delayed(weights)),
-        ("sync", delayed(weights, known=False)),
-    ):
+    for scheduler, given in (("sync", weights), ("threads", delayed(weights)), ("sync", delayed(weights, known=False))):
         with dask.config.set(scheduler=scheduler, num_workers=4):
             one = model(**way).fit(delayed(X), sample_weight=given)
             found.append(np.asarray(one.embedding_))
@@ -173,8 +164,7 @@ def test_frames(blobs, tmp_path):
         (frame.assign(e="text"), "X has columns that are not numbers: 'e'"),
         (frame.assign(e=pd.Timestamp("2020-01-01")), r"X holds dates or times in column 4 \('e'\)"),
     ):
-        with pytest.raises(ValueError, match=message):
-            found.predict(dd.from_pandas(columns, npartitions=2))
+        refuses(ValueError, message, found.predict, dd.from_pandas(columns, npartitions=2))
 
 
 def test_the_number_of_clusters_is_selected_on_the_drawn_rows(blobs):
@@ -273,8 +263,7 @@ def with_nan(X, row):
 def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
     X = with_nan(with_nan(blobs[0], 160), 145)
     message = r"chunk 3 of X, in the pass over the rows for the (draw|sums): X contains NaN: .* row 145, column 2"
-    with pytest.raises(DataError, match=message):
-        model().fit(delayed(X))
+    refuses(DataError, message, model().fit, delayed(X))
     found = model().fit(delayed(blobs[0]))
     with pytest.raises(DataError, match=r"chunk 3 of X, in the computation of a lazy result: X contains NaN.*row 145"):
         found.predict(delayed(X)).compute()
@@ -285,8 +274,7 @@ def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
 def test_rows_whose_squares_vanish_are_refused_as_in_memory(blobs):
     X = blobs[0] * 1e-200
     for rows in (X, delayed(X)):
-        with pytest.raises(DataError, match=r"X has no value beyond .* and such squares vanish"):
-            model().fit(rows)
+        refuses(DataError, r"X has no value beyond .* and such squares vanish", model().fit, rows)
     X = np.array(blobs[0])
     X[131:171] *= 1e-200  # a chunk
     np.testing.assert_array_equal(model().fit(delayed(X)).labels_.compute(), model().fit(X).labels_)
@@ -299,8 +287,7 @@ def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
     weights = np.ones(300)
     weights[131:] = 0
     message = r"chunk 3 of X, in the pass over the rows for the weights: X contains NaN: .* row 145, column 2"
-    with pytest.raises(DataError, match=message):
-        model(rank=20).fit(delayed(with_nan(blobs[0], 145)), sample_weight=delayed(weights))
+    refuses(DataError, message, model(rank=20).fit, delayed(with_nan(blobs[0], 145)), sample_weight=delayed(weights))
     with pytest.raises(DataError, match=r"in the pass over the rows for the (draw|sums): affinity='chi2' needs"):
         model(**{**KERNEL, "affinity": "chi2"}, rank=20).fit(delayed(-np.abs(blobs[0])))
 
@@ -400,15 +387,13 @@ BAD_WEIGHTS = {
 @pytest.mark.parametrize("case", BAD_ROWS)
 def test_bad_rows(case):
     X, message = BAD_ROWS[case]
-    with pytest.raises(DataError, match=message):
-        model().fit(X())
+    refuses(DataError, message, model().fit, X())
 
 
 @pytest.mark.parametrize("case", BAD_WEIGHTS)
 def test_bad_weights(case):
     weights, message = BAD_WEIGHTS[case]
-    with pytest.raises(DataError, match=message):
-        model().fit(delayed(NUMBERS), sample_weight=weights())
+    refuses(DataError, message, model().fit, delayed(NUMBERS), sample_weight=weights())
 
 
 def test_what_is_refused(blobs):
@@ -419,16 +404,11 @@ def test_what_is_refused(blobs):
         pytest.raises(DataError, match=r"array\.query-planning is on, .*: leave it off"),
     ):
         model().fit(lazy)
-    with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):
-        model(n_clusters=301, rank="auto").fit(lazy)
-    with pytest.raises(ParameterError, match="modelling='biclique'"):
-        model(affinity="rbf", modelling="symmetric", order=3).fit(lazy)
-    with pytest.raises(DataError, match="rows in memory are needed here"):
-        BicliqueKernelKMeans(4).fit(lazy)
-    with pytest.raises(DataError, match="representatives needs rows in memory"):
-        model().fit(lazy).representatives(lazy)
-    with pytest.raises(DataError, match="use predict_proba"):
-        model().fit(lazy).membership(lazy)
+    refuses(DataError, "X has 300 rows, fewer than n_clusters=301", model(n_clusters=301, rank="auto").fit, lazy)
+    refuses(ParameterError, "modelling='biclique'", model(affinity="rbf", modelling="symmetric", order=3).fit, lazy)
+    refuses(DataError, "rows in memory are needed here", BicliqueKernelKMeans(4).fit, lazy)
+    refuses(DataError, "representatives needs rows in memory", model().fit(lazy).representatives, lazy)
+    refuses(DataError, "use predict_proba", model().fit(lazy).membership, lazy)
     with pytest.raises(DegreeError):
         model(**{**LINEAR, "order": 2}).fit(delayed(X - X.mean(axis=0)))
     with pytest.raises(ZeroDivisionError):
@@ -446,8 +426,7 @@ def test_no_rows(blobs, weighted):
     lazy = delayed(X)
     none = lazy[lazy[:, 0] > 1e9]  # lengths that Dask does not know
     given = {"sample_weight": lazy[:, 1][lazy[:, 0] > 1e9]} if weighted else {}
-    with pytest.raises(DataError, match=r"X has no rows \(all 5 chunks are empty\)"):
-        model(rank=20).fit(none, **given)
+    refuses(DataError, r"X has no rows \(all 5 chunks are empty\)", model(rank=20).fit, none, **given)
     assert model().fit(X).predict(none).compute().shape == (0,)
 
 

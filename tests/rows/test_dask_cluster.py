@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_info
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError
 from biclique.progress import Progress
+from tests.calls import refuses
 from tests.optional import Optional, needs
 
 dask, da, distributed = Optional("dask"), Optional("dask.array"), Optional("distributed")
@@ -170,10 +171,7 @@ def test_what_is_kept_is_computed_again_if_its_worker_dies(client, blobs, expect
 
 def test_a_chunk_that_kills_every_worker(client, blobs, tmp_path):
     X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(
-        DataError, match=r"chunk \d of X, in the pass over the rows for the draw: every worker that took"
-    ):
-        model().fit(X)
+    refuses(DataError, r"chunk \d of X, in the pass over the rows for the draw: every worker that took", model().fit, X)
 
 
 def broken(block, block_info=None):
@@ -190,8 +188,7 @@ def test_errors_have_their_place(client, blobs):
         (unreadable, r"it cannot be read \(OSError: no such file"),
         (delayed(gaps), "X contains NaN: .* row 120, column 1"),
     ):
-        with pytest.raises(DataError, match=f"chunk 3 of X, in the pass over the rows for the draw: {message}"):
-            model().fit(X)
+        refuses(DataError, f"chunk 3 of X, in the pass over the rows for the draw: {message}", model().fit, X)
 
 
 def slow(block):
@@ -240,8 +237,7 @@ def test_exact_tiles_on_the_workers(client, blobs, monkeypatch):
     assert there.gram_ == "tiled"
     np.testing.assert_array_equal(there.predict(delayed(blobs[0])).compute(), here.predict(blobs[0]))
     monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 1000)
-    with pytest.raises(MemoryLimitError, match="all 300 rows, here and on every worker, needs"):
-        model(**exact).fit(delayed(blobs[0]))
+    refuses(MemoryLimitError, "all 300 rows, here and on every worker, needs", model(**exact).fit, delayed(blobs[0]))
 
 
 def test_a_worker_dies_in_a_pass_over_tiles(client, tmp_path):

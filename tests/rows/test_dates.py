@@ -14,6 +14,7 @@ from biclique.exceptions import DataError
 from biclique.hypergraph import modelling_gram
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.rows.checks import check_weights
+from tests.calls import refuses
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -59,22 +60,18 @@ MODELS = [
 @pytest.mark.parametrize("case", list(BAD))
 def test_dates_are_refused_with_their_columns(case):
     X, message = BAD[case]
-    with pytest.raises(DataError, match=message):
-        BicliqueSpectralClustering(2, random_state=0).fit(X)
+    refuses(DataError, message, BicliqueSpectralClustering(2, random_state=0).fit, X)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_every_estimator_refuses_dates(model):
-    with pytest.raises(DataError, match="column 0, column 1: drop such columns"):
-        model.fit(np.column_stack([ARRAY, ARRAY]))
-    with pytest.raises(DataError, match=r"column 0 \('when'\)"):
-        model.fit(pl.DataFrame({"when": DAYS, "x": NUMBERS}))
+    refuses(DataError, "column 0, column 1: drop such columns", model.fit, np.column_stack([ARRAY, ARRAY]))
+    refuses(DataError, r"column 0 \('when'\)", model.fit, pl.DataFrame({"when": DAYS, "x": NUMBERS}))
 
 
 def test_new_rows_with_dates_are_refused():
     model = BicliqueSpectralClustering(2, random_state=0).fit(pl.DataFrame({"when": NUMBERS}))
-    with pytest.raises(DataError, match=FIRST):
-        model.predict(pl.DataFrame({"when": DAYS}))
+    refuses(DataError, FIRST, model.predict, pl.DataFrame({"when": DAYS}))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -90,11 +87,9 @@ def test_incidences_and_points_of_modellings_are_no_dates_either():
     dates = np.column_stack([ARRAY, ARRAY])
     with pytest.raises(DataError, match="the incidence matrix must be real numbers, got dates or times"):
         Hypergraph.from_incidence(dates)
-    with pytest.raises(DataError, match="X must be real numbers, got dates or times"):
-        modelling_gram(dates, "max")
+    refuses(DataError, "X must be real numbers, got dates or times", modelling_gram, dates, "max")
 
 
 @pytest.mark.parametrize("weight", [np.datetime64("2020-01-01", "s"), np.timedelta64(3, "s"), 1 + 2j])
 def test_weights_are_no_dates_and_not_complex(weight):
-    with pytest.raises(DataError, match="sample_weight must be numbers, one for each row, got"):
-        check_weights(np.full(3, weight), 3)
+    refuses(DataError, "sample_weight must be numbers, one for each row, got", check_weights, np.full(3, weight), 3)

@@ -9,6 +9,7 @@ import pytest
 from biclique.exceptions import DataError
 from biclique.tables import atomic_files
 from biclique.tables.atomic_files import atomic_path, check_target, write_text
+from tests.calls import refuses
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
@@ -34,8 +35,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(atomic_files.os, "fsync", full)
-    with pytest.raises(OSError, match=r"No space left.*nothing was written"):
-        write_text(tmp_path / "a.txt", "text")
+    refuses(OSError, r"No space left.*nothing was written", write_text, tmp_path / "a.txt", "text")
     assert os.listdir(tmp_path) == []
 
 
@@ -52,8 +52,7 @@ def test_names_of_temporary_files_stay_short(tmp_path):
     name = "a" * 251 + ".csv"
     write_text(tmp_path / name, "x")
     assert os.listdir(tmp_path) == [name]
-    with pytest.raises(DataError, match="File name too long"):
-        check_target(tmp_path / ("a" * 252 + ".csv"))
+    refuses(DataError, "File name too long", check_target, tmp_path / ("a" * 252 + ".csv"))
 
 
 def test_links_are_followed(tmp_path):
@@ -68,21 +67,17 @@ def test_links_are_followed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link.csv", "real"]
     loop = tmp_path / "loop.csv"
     loop.symlink_to(loop)
-    with pytest.raises(DataError, match="cannot write"):
-        check_target(loop)
+    refuses(DataError, "cannot write", check_target, loop)
     broken = tmp_path / "broken.csv"
     broken.symlink_to(tmp_path / "nowhere" / "a.csv")
-    with pytest.raises(DataError, match="there is no folder"):
-        check_target(broken)
+    refuses(DataError, "there is no folder", check_target, broken)
 
 
 def test_targets_that_cannot_be_written(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="it is a folder"):
-        check_target(tmp_path)
+    refuses(DataError, "it is a folder", check_target, tmp_path)
 
-    def refuses(*_, **__):
+    def read_only(*_, **__):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(atomic_files.Path, "touch", refuses)
-    with pytest.raises(DataError, match=r"no file can be made there \(Read-only"):
-        check_target(tmp_path / "a.csv")
+    monkeypatch.setattr(atomic_files.Path, "touch", read_only)
+    refuses(DataError, r"no file can be made there \(Read-only", check_target, tmp_path / "a.csv")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biclique.tables.diagnosis import ColumnsError, advise, columns_of, describe
-from biclique.tables.frames import levels_of, normal
+from biclique.tables.frames import normal
 from tests.optional import Optional
 
 pd = Optional("pandas")
@@ -92,13 +92,6 @@ def test_looks_of_values(column, look, words):
     found = look_at(column).looks
     assert found.look == look
     assert found.words.startswith(words)
-
-
-def test_levels_are_texts():
-    assert levels_of(numbers("x", [1, 2.5, np.nan, 1e300])).tolist() == ["1", "2.5", None, "1e+300"]
-    assert levels_of(pd.Series([True, False, None], dtype="boolean")).tolist() == ["true", "false", None]
-    assert levels_of(dates("d", DAYS)).tolist() == ["2024-02-29", "2021-01-01", None]
-    assert levels_of(texts("t", ["a", "?"])).tolist() == ["a", None]
 
 
 def test_advice_names_each_column_once():

@@ -8,6 +8,7 @@ from biclique.tables import array_tables, text_tables
 from biclique.tables.frames import texts_of
 from biclique.tables.reading import open_lazily, read_frame
 from biclique.tables.text_form import TextForm
+from tests.calls import refuses
 from tests.optional import Optional
 
 pd = Optional("pandas")
@@ -78,8 +79,7 @@ def test_a_file_that_changes_between_passes(tmp_path):
         lazy = open_lazily(path)
         lazy.compute()
         path.write_bytes(path.read_bytes() + b"\n")
-        with pytest.raises(TableError, match="was written again or replaced"):
-            lazy.compute()
+        refuses(TableError, "was written again or replaced", lazy.compute)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,7 @@ def test_a_file_that_changes_between_passes(tmp_path):
 )
 def test_what_cannot_be_read_in_parts(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(TableError, match=message):
-        open_lazily(tmp_path / name).compute()
+    refuses(TableError, message, lambda: open_lazily(tmp_path / name).compute())
 
 
 def test_columns_without_values_and_gaps_at_the_end(tmp_path):

@@ -15,6 +15,7 @@ from biclique.tables.diagnosis import ColumnsError
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.used_columns import warn_about_clusters
 from tests import oracles
+from tests.calls import refuses
 from tests.optional import Optional, needs
 
 pd, pl, pa = Optional("pandas"), Optional("polars"), Optional("pyarrow")
@@ -137,8 +138,7 @@ def test_labels_are_put_back_in_place():
     assert preparer.kept_.tolist() == [True, False, True, False]
     assert preparer.in_place([7, 8]).tolist() == [7, -1, 8, -1]
     assert preparer.in_place(np.array([0.5]), np.array([False, True]), fill=0).tolist() == [0, 0.5]
-    with pytest.raises(DataError, match="3 labels came for 2 rows"):
-        preparer.in_place([1, 2, 3])
+    refuses(DataError, "3 labels came for 2 rows", preparer.in_place, [1, 2, 3])
 
 
 def test_a_gap_that_fit_had_not_is_named():
@@ -164,10 +164,8 @@ def test_new_tables_may_have_more_columns_and_another_order():
     assert preparer.transform(table(d=["?", "x"], a=[1.0, 5.0], b=[2.0, 3.0])).tolist() == [[1, 2], [5, 3]]
     other = table(d=["?", "x"], b=[2.0, 3.0], a=[1.0, 5.0])
     assert preparer.transform_rows(other)[0].tolist() == [[1, 2], [5, 3]]
-    with pytest.raises(ValueError, match="feature names should match"):
-        preparer.transform(other)
-    with pytest.raises(DataError, match="column 'b' was used in fit and is not there"):
-        preparer.transform_rows(table(a=[1.0]))
+    refuses(ValueError, "feature names should match", preparer.transform, other)
+    refuses(DataError, "column 'b' was used in fit and is not there", preparer.transform_rows, table(a=[1.0]))
     with pytest.raises(DataError, match="column 'b' held numbers in fit and holds texts now, such as 'much'"):
         preparer.transform(table(a=[1.0, 2.0], b=[1.0, "much"]))
     flags = TablePreparer().fit(table(f=[True, False], x=[1.0, 2.0]))
@@ -186,8 +184,7 @@ def test_new_tables_may_have_more_columns_and_another_order():
 )
 def test_values_that_are_written_otherwise_than_in_fit(fitted, now, message):
     preparer = TablePreparer(dates="ordinal").fit(table(x=fitted))
-    with pytest.raises(DataError, match=message):
-        preparer.transform(table(x=now))
+    refuses(DataError, message, preparer.transform, table(x=now))
 
 
 TWO = {"a": [1.0, 2.0], "b": [1.0, 4.0]}
@@ -220,8 +217,7 @@ UNNAMED = {"": range(1, 13), "a": np.arange(12.0) ** 2}
     ],
 )
 def test_wrong_parameters_and_tables_that_cannot_be_used(columns, options, error, message):
-    with pytest.raises(error, match=message):
-        TablePreparer(**options).fit(table(**columns))
+    refuses(error, message, TablePreparer(**options).fit, table(**columns))
 
 
 @needs("pandas")
@@ -264,8 +260,7 @@ def test_amounts_are_numbers():
     amounts = table(p=["$1,200", "-$5.50", None], share=["56%", "7 %", "?"])
     made = TablePreparer(missing="keep", scale="none").fit_transform(amounts)
     np.testing.assert_array_equal(made, [[1200, 56], [-5.5, 7], [np.nan, np.nan]])
-    with pytest.raises(ColumnsError, match="amounts with several signs"):
-        TablePreparer().fit(table(p=["$1", "7 €", "3 $"]))
+    refuses(ColumnsError, "amounts with several signs", TablePreparer().fit, table(p=["$1", "7 €", "3 $"]))
 
 
 # Dask frames
@@ -287,8 +282,7 @@ def test_partitions_give_what_the_whole_table_gives(missing, scale):
     assert made.columns.tolist() == whole.get_feature_names_out().tolist()
     assert parts.kept(partitions(some)).tolist() == kept.tolist()
     assert np.array_equal(made.to_numpy(), parts.transform_rows(some)[0])
-    with pytest.raises(DataError, match="does not know the rows of fit"):
-        parts.in_place([1])
+    refuses(DataError, "does not know the rows of fit", parts.in_place, [1])
 
 
 def test_arrays_of_dask():
@@ -333,8 +327,7 @@ def test_units_do_not_matter(scale, unit):
     ],
 )
 def test_partitions_that_cannot_be_used(columns, options, error, message):
-    with pytest.raises(error, match=message):
-        TablePreparer(**options).fit(partitions(pd.DataFrame(columns)))
+    refuses(error, message, TablePreparer(**options).fit, partitions(pd.DataFrame(columns)))
 
 
 def test_clusters_that_are_one_level_are_named():

@@ -18,6 +18,7 @@ from biclique.tables.diagnosis import ColumnsError
 from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of, texts_of
 from biclique.tables.reading import FORMATS, TableFormat, read_frame, read_table, size_of
 from biclique.tables.text_form import TextForm
+from tests.calls import refuses
 from tests.optional import Optional
 from tests.oracles import text_columns
 
@@ -90,8 +91,7 @@ def test_every_text_is_read_as_the_definition_reads_it(tmp_path, rows, end, last
     path.write_bytes(text.encode())
     expected = text_columns(text, date_order)
     if not expected[0][2].size:
-        with pytest.raises(TableError, match="no rows"):
-            read_frame(path, form)
+        refuses(TableError, "no rows", read_frame, path, form)
         return
     frame = read_frame(path, form)
     for name, kind, values in expected:
@@ -169,8 +169,7 @@ def test_numbers_that_may_be_names_are_noted(first, rows, shown, write):
 def test_rows_without_a_value_keep_their_place(text, rows, missing, write):
     path = write("t.csv", text)
     if missing:
-        with pytest.raises(ColumnsError, match=rf"missing value in row {missing[0] + 1}, column 'a'"):
-            read_table(path)
+        refuses(ColumnsError, rf"missing value in row {missing[0] + 1}, column 'a'", read_table, path)
     table = read_table(path, drop_missing=True)
     assert table.n_rows == rows
     assert table.rows.tolist() == [i for i in range(rows) if i not in missing]
@@ -184,8 +183,7 @@ def test_many_rows_are_read_exactly(write):
     with pytest.raises(ColumnsError, match=r"c  numbers, but for 1 of 30001: 'oops' in row 20000"):
         read_table(write("t.csv", "\n".join(lines)))
     lines[20_000] = "1,2,3"
-    with pytest.raises(TableError, match="row 20000 has 3 fields, the first has 8"):
-        read_frame(write("t.csv", "\n".join(lines)))
+    refuses(TableError, "row 20000 has 3 fields, the first has 8", read_frame, write("t.csv", "\n".join(lines)))
     wide = ",".join(["1"] * 3000)
     assert read_table(write("t.csv", f"{wide}\n{wide}\n")).X.shape == (2, 3000)
 
@@ -195,8 +193,7 @@ def test_many_rows_are_read_exactly(write):
     [({"decimal": "x"}, "decimal must be"), ({"date_order": "year"}, "date_order"), ({"encoding": "no"}, "not known")],
 )
 def test_bad_forms(form, message):
-    with pytest.raises(ParameterError, match=message):
-        TextForm(**form)
+    refuses(ParameterError, message, TextForm, **form)
 
 
 # Other files
@@ -283,8 +280,7 @@ def test_sheets_of_excel(tmp_path):
         read_table(tmp_path / "t.xlsx", sheet="Dat")
     with pytest.raises(TableError, match=r"first line lacks names of columns.* in row 3, delete the rows"):
         read_table(tmp_path / "t.xlsx", sheet="Title")
-    with pytest.raises(TableError, match="a NumPy file has no sheets: leave sheet='a' out"):
-        read_table(tmp_path / "t.npy", sheet="a")
+    refuses(TableError, "a NumPy file has no sheets: leave sheet='a' out", read_table, tmp_path / "t.npy", sheet="a")
 
 
 def test_numpy_files(tmp_path):
@@ -301,8 +297,7 @@ def test_numpy_files(tmp_path):
     np.savez(tmp_path / "one.npz", data=X)
     np.testing.assert_array_equal(read_table(tmp_path / "one.npz").X, X)
     np.savez(tmp_path / "two.npz", a=X, b=X)
-    with pytest.raises(TableError, match="an array called X or one two-dimensional array"):
-        read_table(tmp_path / "two.npz")
+    refuses(TableError, "an array called X or one two-dimensional array", read_table, tmp_path / "two.npz")
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
@@ -318,8 +313,7 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
 
     monkeypatch.setitem(FORMATS, ".toy", TableFormat("toy file", read))
     assert read_table(write("t.toy", "1 5\n3")).X.tolist() == [[1], [5], [3]]
-    with pytest.raises(TableError, match="not a readable toy file"):
-        read_frame(write("t.toy", "one"))
+    refuses(TableError, "not a readable toy file", read_frame, write("t.toy", "one"))
 
 
 # What cannot be read
@@ -349,34 +343,28 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
     ],
 )
 def test_rubbish_gets_a_clear_error(name, content, message, write):
-    with pytest.raises(TableError, match=message):
-        read_table(write(name, content))
+    refuses(TableError, message, read_table, write(name, content))
 
 
 def test_files_that_are_none(tmp_path):
     for name, what in (("a.csv", "file"), ("a.npy", "file"), ("a.parquet", "file"), ("a.zarr", "folder")):
-        with pytest.raises(TableError, match=f"no such {what}"):
-            read_frame(tmp_path / name)
+        refuses(TableError, f"no such {what}", read_frame, tmp_path / name)
     (tmp_path / "t.csv").mkdir()
-    with pytest.raises(TableError, match="it is a folder"):
-        read_frame(tmp_path / "t.csv")
+    refuses(TableError, "it is a folder", read_frame, tmp_path / "t.csv")
     os.mkfifo(tmp_path / "p.csv")
-    with pytest.raises(TableError, match="it is a pipe or a device"):
-        read_frame(tmp_path / "p.csv")
+    refuses(TableError, "it is a pipe or a device", read_frame, tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("array", [np.arange(3.0), np.zeros((2, 2, 2)), np.array([["a"]]), np.zeros((2, 2), complex)])
 def test_arrays_that_are_no_tables(array, tmp_path):
     np.save(tmp_path / "t.npy", array)
-    with pytest.raises(TableError, match="two-dimensional array of numbers"):
-        read_table(tmp_path / "t.npy")
+    refuses(TableError, "two-dimensional array of numbers", read_table, tmp_path / "t.npy")
 
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow", "pyarrow.csv"])
 def test_a_missing_package_names_the_line_that_installs_it(package, write, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(MissingExtraError, match=r"pip install '\.\[tables\]'"):
-        read_frame(write("t.csv", TEXT))
+    refuses(MissingExtraError, r"pip install '\.\[tables\]'", read_frame, write("t.csv", TEXT))
 
 
 def test_the_oldest_versions_that_are_tried_are_the_floors():

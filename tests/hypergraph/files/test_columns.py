@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from biclique.exceptions import BicliqueError, ParameterError, TableError
 from biclique.hypergraph import Hypergraph, as_hypergraph, read_hypergraph, write_hypergraph
 from biclique.hypergraph.files.edge_list import Columns, parse_edge_list, suspect_header
+from tests.calls import refuses
 
 PAPERS = "paper,author,year\np1,ann,2020\np1,bob,2020\np2,ann,2021\np2,cy,2021\n"
 EDGES = {"p1": ["ann", "bob"], "p2": ["ann", "cy"]}
@@ -191,8 +192,7 @@ def test_tables_that_cannot_be_read(content, options, message, write):
     ],
 )
 def test_bad_arguments(options, message, write):
-    with pytest.raises(ParameterError, match=message):
-        read_hypergraph(write(PAPERS), **options)
+    refuses(ParameterError, message, read_hypergraph, write(PAPERS), **options)
 
 
 @pytest.mark.parametrize("ending", ["hif", "hgr", "json.gz"])

@@ -21,7 +21,7 @@ from biclique.hypergraph.files.convert import (
     to_xgi,
 )
 from biclique.hypergraph.hypergraph import Hypergraph
-from tests.calls import refusals
+from tests.calls import refusals, refuses
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")
@@ -100,8 +100,7 @@ def test_matrices_and_hypergraphs():
 
 @pytest.mark.parametrize("given", [[[0, 1], [1, 2]], {"e": [1]}, "file.json", None])
 def test_what_is_no_hypergraph(given):
-    with pytest.raises(DataError, match=f"in a {type(given).__name__}: allowed are .*from_edges takes .*from_dict"):
-        as_hypergraph(given)
+    refuses(DataError, f"in a {type(given).__name__}: allowed are .*from_edges takes .*from_dict", as_hypergraph, given)
 
 
 # All packages
@@ -110,8 +109,7 @@ def test_what_is_no_hypergraph(given):
 @pytest.mark.parametrize("name", CONVERSIONS)
 def test_a_package_that_is_not_there(name, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, name, None)
-    with pytest.raises(MissingExtraError, match=f"needs {name}: pip install {name}"):
-        CONVERSIONS[name][1](REPEATS)
+    refuses(MissingExtraError, f"needs {name}: pip install {name}", CONVERSIONS[name][1], REPEATS)
 
 
 @pytest.mark.parametrize("name", CONVERSIONS)
@@ -167,8 +165,7 @@ def test_hif_files_of_hypergraphx(tmp_path, caplog):
         named = {frozenset(names[v] for v in edge) for edge in read.get_edges()}
         assert named == set(map(frozenset, network.get_edges()))
     hif.write_hif(network, str(tmp_path / "theirs.json"))
-    with pytest.raises(TableError, match="unknown key 'type'"):
-        read_hypergraph(tmp_path / "theirs.json")
+    refuses(TableError, "unknown key 'type'", read_hypergraph, tmp_path / "theirs.json")
 
 
 def test_objects_of_another_package_are_refused():
@@ -179,8 +176,7 @@ def test_objects_of_another_package_are_refused():
             if place == own:
                 assert convert(network).n_edges == 1
             else:
-                with pytest.raises(DataError, match=f"is needed, got a {type(network).__name__}"):
-                    convert(network)
+                refuses(DataError, f"is needed, got a {type(network).__name__}", convert, network)
 
 
 # XGI
@@ -206,21 +202,18 @@ def test_xgi_complexes_and_directions(tmp_path):
     directed = xgi.DiHypergraph([([1, 2], [3]), ([3], [4])])
     xgi.write_hif(directed, tmp_path / "directed.json")
     assert list(read_hypergraph(tmp_path / "directed.json").edges()) == [[1, 2, 3], [3, 4]]
-    with pytest.raises(DataError, match=r"needed, got a DiHypergraph: xgi\.to_hypergraph forgets directions"):
-        as_hypergraph(directed)
+    refuses(DataError, r"needed, got a DiHypergraph: xgi\.to_hypergraph forgets directions", as_hypergraph, directed)
 
 
 def test_xgi_refuses_what_it_cannot_hold():
     xgi = imported("xgi")
     message = "an XGI edge is a set, and vertex 'b' is 2 times in edge 'e': write a HIF file"
-    with pytest.raises(DataError, match=message):
-        to_xgi(REPEATS)
+    refuses(DataError, message, to_xgi, REPEATS)
     counted_once = Hypergraph(REPEATS.members > 0, REPEATS.weights, REPEATS.vertex_names, REPEATS.edge_names)
     assert to_xgi(counted_once).edges.members("e") == {"a", "b"}
     network = xgi.Hypergraph()
     network.add_edge([1, 2], weight="heavy")
-    with pytest.raises(DataError, match="weights must be numbers"):
-        from_xgi(network)
+    refuses(DataError, "weights must be numbers", from_xgi, network)
 
 
 # hypergraphx
@@ -228,8 +221,7 @@ def test_xgi_refuses_what_it_cannot_hold():
 
 def test_hypergraphx_merges_equal_edges_only_when_asked():
     hypergraphx = imported("hypergraphx")
-    with pytest.raises(DataError, match=r"set of vertices once, and edge 'again' repeats.*merge_equal_edges=True"):
-        to_hypergraphx(RICH)
+    refuses(DataError, r"set of vertices once, and edge 'again' repeats.*merge_equal_edges=True", to_hypergraphx, RICH)
     merged = to_hypergraphx(RICH, merge_equal_edges=True)
     assert merged.get_nodes() == ["alone", "c", "b", "a"]
     # as the package itself does with them
@@ -242,8 +234,7 @@ def test_hypergraphx_repeats_weights_and_kinds():
     hypergraphx = imported("hypergraphx")
     network = hypergraphx.Hypergraph([(1, 1, 2)])
     assert list(from_hypergraphx(network).edges()) == [[1, 1, 2]]
-    with pytest.raises(DataError, match="a hypergraphx edge is a set, and vertex 'b' is 2 times in edge 'e'"):
-        to_hypergraphx(REPEATS)
+    refuses(DataError, "a hypergraphx edge is a set, and vertex 'b' is 2 times in edge 'e'", to_hypergraphx, REPEATS)
     assert from_hypergraphx(networks("hypergraphx")[1]).weights.tolist() == [2.5, 1, 4]
     assert not to_hypergraphx(Hypergraph.from_edges([[1, 2]])).is_weighted()
     assert to_hypergraphx(Hypergraph.from_edges([[1, 2]], [3.0])).is_weighted()

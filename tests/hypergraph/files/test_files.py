@@ -18,7 +18,7 @@ from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import memory
-from tests.calls import peak_memory, refusals
+from tests.calls import peak_memory, refusals, refuses
 
 # Isolated vertices, an empty edge, vertices and edges that repeat, weights that need all digits, an order of its own.
 RICH = Hypergraph.from_dict(
@@ -60,33 +60,26 @@ def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path)
         ("ü\n".encode("latin-1") * 3, r"not a text file in UTF-8 \(byte 0\)"),
         (b"1 2\n\0", "character 4 is a NUL"),
     ):
-        with pytest.raises(TableError, match=rf"h\.{suffix}: .*{message}"):
-            read_hypergraph(write(content, f"h.{suffix}"))
-    with pytest.raises(TableError, match="No such file"):
-        read_hypergraph(tmp_path / f"absent.{suffix}")
+        refuses(TableError, rf"h\.{suffix}: .*{message}", read_hypergraph, write(content, f"h.{suffix}"))
+    refuses(TableError, "No such file", read_hypergraph, tmp_path / f"absent.{suffix}")
     (tmp_path / f"folder.{suffix}").mkdir()
-    with pytest.raises(TableError, match="cannot be read"):
-        read_hypergraph(tmp_path / f"folder.{suffix}")
+    refuses(TableError, "cannot be read", read_hypergraph, tmp_path / f"folder.{suffix}")
     for place in (f"folder.{suffix}", f"no folder/h.{suffix}"):
-        with pytest.raises(DataError, match="cannot be written"):
-            write_hypergraph(PLAIN, tmp_path / place)
-    with pytest.raises(TableError, match="cannot be read"):
-        read_hypergraph(f"a\0b.{suffix}")
+        refuses(DataError, "cannot be written", write_hypergraph, PLAIN, tmp_path / place)
+    refuses(TableError, "cannot be read", read_hypergraph, f"a\0b.{suffix}")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
 def test_a_file_without_permission_is_an_error(write):
     path = write(hif(), "h.json")
     path.chmod(0)
-    with pytest.raises(TableError, match="Permission denied"):
-        read_hypergraph(path)
+    refuses(TableError, "Permission denied", read_hypergraph, path)
 
 
 def test_broken_gzip_files_are_errors(write):
     whole = gzip.compress(hif().encode())
     for content in (b"plain", whole[:-9], whole[:12] + b"\xff" * 9 + whole[21:]):
-        with pytest.raises(TableError, match=r"h\.json\.gz: "):
-            read_hypergraph(write(content, "h.json.gz"))
+        refuses(TableError, r"h\.json\.gz: ", read_hypergraph, write(content, "h.json.gz"))
 
 
 names = st.one_of(
@@ -378,8 +371,7 @@ def test_a_packed_file_is_unpacked_only_as_far_as_memory_allows(tmp_path, monkey
     message = r"bomb.csv.gz: the hypergraph of the first .* needs .* are free: read a"
 
     def refused():
-        with pytest.raises(MemoryLimitError, match=message):
-            read_hypergraph(path)
+        refuses(MemoryLimitError, message, read_hypergraph, path)
 
     assert peak_memory(refused)[0] < 2**25
 
