@@ -11,6 +11,7 @@ from biclique.gram.dense import DenseGram
 from biclique.gram.sparse import SparseGram
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import Columns
+from biclique.kernels.kernel import nonnegative
 from biclique.kernels.named import KERNEL_NAMES, make_kernel
 from tests.conftest import frozen
 from tests.gram.contract import vectors
@@ -53,6 +54,8 @@ def test_product_diagonal_and_cross_are_those_of_the_dense_form(name, operator):
     assert product.dtype == np.float64
     assert relative(product - K @ V, np.abs(K) @ np.abs(V)) < tolerance
     assert relative(gram.diagonal() - np.diagonal(K), K) < tolerance
+    assert gram.nonnegative <= (K >= 0).all()
+    assert gram.nonnegative or not nonnegative(kernel, X)
     cross = gram.cross(Y)
     expected = kernel.block(Y, X) @ V
     assert relative(cross.matmat(V) - expected, np.abs(kernel.block(Y, X)) @ np.abs(V)) < tolerance

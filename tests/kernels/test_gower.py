@@ -74,13 +74,6 @@ def test_new_rows_beyond_the_range_and_unseen_categories():
     np.testing.assert_allclose(kernel.distances(new, X), [[5 / 3, 4 / 3]])
 
 
-def test_rows_without_a_column_in_common_are_one_apart():
-    X = np.array([[1.0, np.nan, 2.0], [np.nan, 3.0, np.nan], [2.0, 4.0, 2.0]])
-    q = Gower(gamma=1.0, columns=Columns.of(X)).dissimilarity(X)
-    np.testing.assert_allclose(q, [[0, 1, 0.5], [1, 0, 1], [0.5, 1, 0]])
-    assert gower_distance(X[0], X[1], gower_ranges(X), [False] * 3) == 1.0
-
-
 def test_ranges_of_parts_are_those_of_the_whole():
     X = np.array(table(30, 0.5))
     X[:10, 0] = np.nan
