@@ -276,16 +276,6 @@ def test_a_warning_comes_once_though_columns_are_looked_at_twice(done, write):
     assert err.count("column 'n' only counts the rows") == 1
 
 
-def test_a_cluster_that_is_one_level_is_said_and_nothing_is_sure_to_a_hundred_per_cent(done, write):
-    X = np.concatenate([np.random.default_rng(0).normal(size=(40, 2)) + centre for centre in (0, 30)])
-    write("a,b,state", lambda i: f"{X[i, 0]},{X[i, 1]},{'TX' if i < 40 else 'CA'}", 80)
-    out, err = done("cluster t.csv -k 2 --categorical state")
-    assert "is state = 'TX'" in err
-    assert f"{out}{err}".count("leave that column out?") == 1
-    assert "99%" in out
-    assert "100%" not in out
-
-
 def test_a_rare_category_does_not_stop_the_search(cli, explained, write):
     draw = np.random.default_rng(0).normal(size=(1500, 2))
     write("a,b,kind", lambda i: f"{draw[i, 0]},{draw[i, 1]},{'rare' if i < 3 else 'usual'}", 1500)

@@ -37,6 +37,7 @@ def test_two_runs_are_enough(done, explained, people):
     assert pasted(err).startswith("cluster people.csv -k 3 --append -o out.csv ")
     out, err = done(pasted(err))
     assert "cluster 0 is city = 'Oslo', cluster 1 is city = 'Rome', all such rows and no others" in err
+    assert f"{out}{err}".count("leave that column out?") == 1
     assert "30 rows, 5 columns" in out
     before, after = lines_of("people.csv"), lines_of("out.csv")
     assert after[0] == f"{before[0]},label,probability"

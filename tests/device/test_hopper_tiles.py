@@ -179,10 +179,8 @@ def test_units_too_coarse_for_v_are_noticed(monkeypatch):
 
 def both_halves(monkeypatch):
     """The way of a Hopper GPU on the CPU, with several folds even for few rows."""
-    monkeypatch.setattr(hopper_tiles, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(hopper_tiles, "FOLD_TILES", 8)
-    monkeypatch.setattr(hopper_tiles, "RUN", 1)
-    monkeypatch.setattr(hopper_tiles, "PROGRAMS", 20)
+    for name, value in {"FEWEST_ROWS": 1, "FOLD_TILES": 8, "RUN": 1, "PROGRAMS": 20}.items():
+        monkeypatch.setattr(hopper_tiles, name, value)
     monkeypatch.setattr(hopper_tiles, "can_use_both_halves", lambda *_: True)
     monkeypatch.setattr(hopper_tiles.BothHalvesTiles, "_launch", by_definition)
 
