@@ -58,7 +58,7 @@ OF_SPEED = {
     "rows.checks": "LARGEST_VALUE MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS",
     "rows.dask_rows": "FAN_IN",
     "runtime.memory": "FREE_BY_GUESS",
-    "runtime.namespace": "FETCHED_BYTES PIECE_ROWS",
+    "runtime.namespace": "FETCHED_BYTES PIECE_ENTRIES",
     "runtime.threads": "PANEL POLL_SECONDS SMALL_PRODUCT",
     "spectral.membership": "SEEN_ROWS",
     "spectral.multigrid": "COARSEST DAMPED DECOMPOSED FILL HUB LEVEL_STEPS NOISE NULL_SWEEPS PROBES PROBE_STEPS"

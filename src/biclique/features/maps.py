@@ -371,6 +371,14 @@ def block_starts(feature_map: FeatureMap, X: Rows) -> range:
     return range(0, X.shape[0], max(entries // feature_map.size, LEAST_ROWS))
 
 
+def mapped_rows(feature_map: FeatureMap, X: Rows, n_columns: int) -> int:
+    """Rows of which c(X) Q is computed at once: those of a block, or fewer if c(X) is sparse and Q has many columns."""
+    step = block_starts(feature_map, X).step
+    if feature_map.is_sparse and on_host(X):
+        step = min(step, max(BLOCK_ENTRIES // n_columns, LEAST_ROWS))
+    return step
+
+
 def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     """What columns are multiplied with: in float64 on the host, in the map's precision on a device.
 
@@ -500,7 +508,7 @@ def map_rows(
         product = float64(_precise(columns) @ Q)
         return finish(product) if sizes is None else finish(product, absolute_product(columns, sizes))
 
-    step, jobs = block_starts(feature_map, X).step, n_jobs if on_host(X) else 1
+    step, jobs = mapped_rows(feature_map, X, Q.shape[1]), n_jobs if on_host(X) else 1
     with full_float32(namespace(X)):
         return run_panels(work, X.shape[0], step, n_jobs=jobs)
 

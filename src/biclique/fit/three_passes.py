@@ -10,7 +10,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
-from biclique.features.maps import FeatureMap
+from biclique.features.maps import FeatureMap, mapped_rows
 from biclique.fit.choose import (
     Chosen,
     check_map_on_device,
@@ -28,9 +28,10 @@ from biclique.progress import Progress
 from biclique.rows.array import Block, RowSource, Vertices, distinct_drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.arguments import check_random
-from biclique.runtime.namespace import padded, to_host
+from biclique.runtime.namespace import on_host, padded, to_host
+from biclique.runtime.threads import run_panels
 from biclique.spectral.assign import assign_sampled, one_each
-from biclique.spectral.membership import Seen
+from biclique.spectral.membership import Seen, some_rows
 from biclique.spectral.rounding import Assignment, EmbeddingRule
 from biclique.spectral.solver import warn_about_clipped, warn_about_null_columns
 
@@ -119,12 +120,11 @@ def fit_factored(
         return _Cut(spectrum, padded(to_host(embedded), settings.n_columns), seen)
 
     def label(found: _Cut) -> Assignment:
-        rows = found.spectrum.scaled(found.embedded, settings.scales_rows)
         if pool.n <= settings.n_groups:
-            return one_each(rows)
+            return one_each(found.spectrum.scaled(found.embedded, settings.scales_rows))
         return assign_sampled(
             settings.assign_labels,
-            rows,
+            found.embedded,
             pool.weights,
             settings.n_groups,
             cut=None,
@@ -133,6 +133,8 @@ def fit_factored(
             order=None
             if settings.kernel.neighborhoods
             else starting_order(settings, pool.data),  # its pool is in order
+            scale=lambda rows: found.spectrum.scaled(rows, settings.scales_rows),
+            label_all=len(mapped.orders) > 1,
         )
 
     found, assignment, order, reason = cut_and_label(settings, mapped.orders, pool.weights, cut, label)
@@ -148,9 +150,10 @@ def fit_factored(
     _warn(settings, found.spectrum, pool.n)
     training = _third_pass(fitted, source, mapped, assignment, progress)
     if assignment is not None:
-        labels = fitted.labels_of_new(pool.data, n_jobs, (found.embedded, found.seen))
-        short = settings.kernel.neighborhoods
-        fitted.seen = Seen.of(found.embedded, labels, pool.weights, fitted.eigenvalues, order, short_steps=short)
+        some, short = some_rows(pool.n), settings.kernel.neighborhoods
+        embedded = found.embedded[some]
+        labels = fitted.labels_of_new(pool.data[some], n_jobs, (embedded, found.seen[some]))
+        fitted.seen = Seen.of(embedded, labels, pool.weights[some], fitted.eigenvalues, order, short_steps=short)
     return fitted, training
 
 
@@ -176,16 +179,26 @@ def _third_pass(
         _keep_rule(fitted, assignment.pointwise.keeping(np.flatnonzero(sizes)))
         return Training(n_distinct, embedding, labels, sizes=tuple(sizes[sizes > 0].tolist()))
 
-    def of_block(block: Block) -> tuple[FloatArray, IntArray | None]:
-        rows, seen = own.embed_new(block.rows, n_jobs)  # labels of tensors are found on their device
-        labels = None if assignment is None else own.labels_of_new(block.rows, n_jobs, (rows, seen))
-        return to_host(rows), labels
+    embedding = np.empty((source.n_rows, settings.n_columns))
+    found = np.empty(source.n_rows, dtype=np.intp)
 
-    embedded, found = zip(*mapped.rows.map(of_block, "labels", progress), strict=True)
-    embedding = embedded[0] if len(embedded) == 1 else np.concatenate(embedded)
+    def of_block(block: Block) -> None:
+        there = slice(block.start, block.start + block.rows.shape[0])
+
+        def of_piece(place: slice) -> None:
+            X = block.rows[place]
+            rows, seen = own.embed_new(X, 1)  # labels of tensors are found on their device
+            embedding[there][place] = to_host(rows)
+            if assignment is not None:
+                found[there][place] = own.labels_of_new(X, 1, (rows, seen))
+
+        step = mapped_rows(mapped.columns, block.rows, settings.n_columns)
+        run_panels(of_piece, block.rows.shape[0], step, n_jobs=n_jobs if on_host(block.rows) else 1)
+
+    mapped.rows.map(of_block, "labels", progress)
     if assignment is None:
         return Training(n_distinct, embedding)
-    used = replace(assignment, labels=np.concatenate(found)).contiguous()
+    used = replace(assignment, labels=found).contiguous()
     _keep_rule(fitted, used.pointwise)
     return Training(n_distinct, embedding, used.labels)
 

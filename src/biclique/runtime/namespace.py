@@ -20,6 +20,8 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 PIECE_ROWS = 65_536
 """Rows that are worked on at a time if arrays are very long."""
 
+PIECE_ENTRIES = 2**19
+"""Entries of a piece of an array: 4 MiB, which stay in the cache from one step to the next."""
 
 FETCHED_BYTES = 2**26
 """Larger arrays travel between the host and a GPU in pieces of a fourth of this size."""
@@ -155,7 +157,8 @@ def row_slices(block: Array) -> list[slice]:
     """All rows at once on a device; on the host pieces of them, so that what is made on the way stays small."""
     if not on_host(block):
         return [slice(None)]
-    return [slice(top, top + PIECE_ROWS) for top in range(0, block.shape[0], PIECE_ROWS)]
+    step = max(PIECE_ENTRIES // max(block.shape[1], 1), 1)
+    return [slice(top, top + step) for top in range(0, block.shape[0], step)]
 
 
 @contextmanager
@@ -178,8 +181,8 @@ def full_float32(xp: Any) -> Iterator[None]:
 def unit_rows(rows: FloatArray) -> FloatArray:
     """Rows divided by their lengths; a zero row stays."""
     xp = namespace(rows)
-    lengths = xp.sqrt((rows * rows).sum(1))[:, None]
-    return xp.where(lengths > 0, rows / xp.where(lengths > 0, lengths, 1.0), 0.0)  # type: ignore[no-any-return]
+    lengths = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))[:, None]
+    return rows / xp.where(lengths > 0, lengths, np.inf)  # type: ignore[no-any-return]
 
 
 def padded(values: FloatArray, length: int) -> FloatArray:

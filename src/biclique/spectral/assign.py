@@ -133,24 +133,28 @@ def assign_sampled(
     random_state: int | np.random.RandomState | None,
     sample_rows: int = SAMPLE_ROWS,
     order: IntArray | None = None,
+    scale: Callable[[FloatArray], FloatArray] = lambda rows: rows,
+    label_all: bool = True,
 ) -> Assignment:
     """An assigner for many rows: it is fitted on a sample, then its rule labels every row once.
 
     Of rows on a device only the sample travels; their labels stay there. Draws and starts follow ``order``, by default
-    that of the rows.
+    that of the rows. ``scale`` is applied to the rows first. Without ``label_all`` only the sample is labelled.
     """
     random = check_random_state(random_state)
     options: dict[str, Any] = {"n_init": n_init, "random_state": random}
     assigner = ASSIGNERS[name]
     if assigner.needs_cut:
-        return assigner.assign(rows, weights, n_clusters, cut=cut, order=order, **options)
+        return assigner.assign(scale(rows), weights, n_clusters, cut=cut, order=order, **options)
     n = len(rows)
     place: IntArray = np.arange(n) if order is None else order
     if n > sample_rows:
         place = place[np.sort(random.choice(n, sample_rows, replace=False))]
-    found = assigner.assign(rows_on_host(rows, place), rows_on_host(weights, place), n_clusters, **options)
+    found = assigner.assign(scale(rows_on_host(rows, place)), rows_on_host(weights, place), n_clusters, **options)
+    if n > sample_rows and not label_all:
+        return found
     if n > sample_rows or not on_host(rows):
-        return assigned(found.pointwise, rows)
+        return assigned(found.pointwise, scale(rows))
     return replace(found, labels=found.labels[np.argsort(place)])
 
 

@@ -264,11 +264,14 @@ class Extension:
 def column_signs(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """±1 for every column so that Σ w v³ > 0; by its largest entry if that sum is 0. On the host."""
     xp = namespace(rows)
-    cubes = rows * rows * rows  # a power takes ten times as long
-    skew, size = weights @ cubes, weights @ xp.abs(cubes)
-    largest = xp.diagonal(rows[xp.argmax(xp.abs(rows), axis=0)]) if len(rows) else skew
-    decisive = xp.where(xp.abs(skew) > 1e-6 * size, skew, largest)
-    return np.where(to_host(decisive) < 0, -1.0, 1.0)
+    sums = full((2, rows.shape[1]), 0.0, rows)
+    for piece in row_slices(rows):
+        cubes = rows[piece] * rows[piece] * rows[piece]  # a power takes ten times as long
+        sums += xp.stack([weights[piece] @ cubes, weights[piece] @ xp.abs(cubes)])
+    decisive, size = to_host(sums)
+    for j in np.flatnonzero(np.abs(decisive) <= 1e-6 * size) if len(rows) else []:
+        decisive[j] = scalars(rows[xp.argmax(xp.abs(rows[:, j])), j])[0]
+    return np.where(decisive < 0, -1.0, 1.0)
 
 
 def check_order(order: float) -> float:

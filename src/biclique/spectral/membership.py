@@ -100,6 +100,11 @@ class Odds:
         return np.asarray(softmax(log_odds, axis=1))
 
 
+def some_rows(n: int) -> IntArray:
+    """The numbers of at most ``SEEN_ROWS`` of n rows, evenly spaced."""
+    return np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
+
+
 def walk_coordinates(rows: FloatArray) -> tuple[FloatArray, np.ndarray]:
     """φ = v/√S of rows of the embedding, (n, columns − 1), and which rows have any."""
     first = rows[:, :1]
@@ -130,9 +135,8 @@ class Seen:
         *,
         short_steps: bool = False,
     ) -> Seen:
-        """At most ``SEEN_ROWS``, evenly spaced; a copy on the host. Weights of a mean below 1 are divided by it."""
-        n = len(rows)
-        some = np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
+        """``some_rows``, a copy on the host. Weights of a mean below 1 are divided by it."""
+        some = some_rows(len(rows))
         own, w, named = (to_host(x[moved(some, x)]) for x in (rows, weights, labels))
         values = padded(values, own.shape[1] - 1)
         w = w / min(float(w.mean()), 1.0)
