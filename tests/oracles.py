@@ -507,10 +507,10 @@ def prepared_table(columns, missing, scale):
     """The table of tests/tables/test_preparer.py as numbers, cell by cell: values, names, rows that are kept."""
     n = len(columns["age"])
     rows = [{name: values[i] for name, values in columns.items()} for i in range(n)]
-    kept = [missing != "drop" or (row["age"] is not None and row["color"] is not None) for row in rows]
+    kept = [missing != "drop" or None not in (row["age"], row["color"]) for row in rows]
     rows = [row for row, stays in zip(rows, kept, strict=True) if stays]
-    ages = sorted(row["age"] for row in rows if row["age"] is not None)
-    fill = np.median(ages) if missing == "median" else sum(ages) / len(ages)
+    ages = [row["age"] for row in rows if row["age"] is not None]
+    fill = np.median(ages) if missing == "median" else np.mean(ages)
     colors = [row["color"] for row in rows]
     present = [color for color in colors if color is not None]
     if missing in ("mean", "median"):
@@ -524,13 +524,9 @@ def prepared_table(columns, missing, scale):
         values.append([age, day, float(row["member"])])
     for j in range(2):  # booleans stay 0 and 1
         column = [row[j] for row in values]
-        offset, divisor = 0.0, 1.0
-        if scale == "standard":
-            offset = sum(column) / len(column)
-            divisor = (sum((x - offset) ** 2 for x in column) / len(column)) ** 0.5
-        elif scale == "robust":
-            low, offset, high = np.quantile(column, [0.25, 0.5, 0.75])
-            divisor = high - low
+        low, middle, high = np.quantile(column, [0.25, 0.5, 0.75])
+        ways = {"standard": (np.mean(column), np.std(column)), "robust": (middle, high - low), "none": (0.0, 1.0)}
+        offset, divisor = ways[scale]
         for row in values:
             row[j] = (row[j] - offset) / (divisor or 1.0)
     names = ["age", "day", "member"]

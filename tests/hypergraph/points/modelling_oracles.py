@@ -9,6 +9,10 @@ import numpy as np
 from tests.oracles import distance_to_span
 
 
+def rbf(x, y):
+    return np.exp(-0.4 * np.sum((x - y) ** 2))
+
+
 def fitted_distances(points, dimension):
     """The distances of points to the affine subspace through their mean along their leading principal axes."""
     centred = points - points.mean(axis=0)

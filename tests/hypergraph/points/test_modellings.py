@@ -23,6 +23,7 @@ from biclique.kernels.named import make_kernel
 from tests.calls import refusals, refuses
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
+from tests.hypergraph.points.modelling_oracles import rbf
 from tests.oracles import expansion_matrix
 
 RNG = np.random.default_rng(0)
@@ -34,10 +35,6 @@ DEGENERATE[5] = DEGENERATE[1]  # and a third
 DEGENERATE[6] = 2 * DEGENERATE[2] - DEGENERATE[3]  # three on a line
 DEGENERATE[8] = 0.0
 DEGENERATE = frozen(DEGENERATE)
-
-
-def rbf(x, y):
-    return np.exp(-0.4 * np.sum((x - y) ** 2))
 
 
 # Modelling, its options, and the tolerance of a weight.
@@ -171,20 +168,11 @@ def test_equilateral_triples_have_one_of_the_best_lines():
 
 def exact_dot(X, m):
     """The contraction in rational numbers, and that of magnitudes, which bounds what rounding may do."""
-    rows = [[Fraction(float(x)) for x in row] for row in X]
-
-    def weigh(index, magnitudes=False):
-        total = Fraction(0)
-        for column in range(X.shape[1]):
-            product = Fraction(1)
-            for i in index:
-                product *= abs(rows[i][column]) if magnitudes else rows[i][column]
-            total += product
-        return total
-
-    n = len(X)
-    exact = oracles.contraction(n, m, lambda index: float(weigh(index)))
-    return exact, oracles.contraction(n, m, lambda index: float(weigh(index, True)))
+    exact = np.array([[Fraction(x) for x in row] for row in X.tolist()])
+    return [
+        oracles.contraction(len(X), m, lambda index, rows=rows: float(rows[list(index)].prod(axis=0).sum()))
+        for rows in (exact, abs(exact))
+    ]
 
 
 @pytest.mark.parametrize("large", [1.0, 1e8])

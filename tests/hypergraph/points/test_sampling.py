@@ -18,13 +18,10 @@ from biclique.scores import clustering_error
 from tests.calls import peak_memory, refuses
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
+from tests.hypergraph.points.modelling_oracles import rbf
 from tests.oracles import expansion_matrix
 
 X = frozen(np.random.default_rng(0).normal(size=(9, 3)))
-
-
-def rbf(x, y):
-    return np.exp(-0.4 * np.sum((x - y) ** 2))
 
 
 def flats(dimension, seed, per_flat=60, n_flats=3, noise=0.02):
