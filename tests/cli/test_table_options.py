@@ -71,6 +71,28 @@ def test_ids_labels_and_weights(done, refused, people):
 
 
 @pytest.mark.parametrize(
+    ("fields", "options", "place"),
+    [
+        ("5,-2e30", "--missing drop", "in row 3, column 'b'"),
+        ("5,-2e30", "--missing drop --dask local", "in row 3, column 'b'"),
+        ("5,-2", "--missing drop --affinity chi2 --gram nystroem", "in row 3, column 'b':"),
+        (",", "--missing keep --affinity gower", "(rows 3), so"),
+    ],
+)
+def test_rows_of_the_file_are_named_from_1_and_columns_by_name(cli, tmp_path, fields, options, place):
+    (tmp_path / "t.csv").write_text(f"a,b\n1,\n3,4\n{fields}\n7,8\n1,3\n")
+    code, _, err = cli(f"cluster t.csv -k 2 --scale none {options}")
+    assert (code, place in err) == (3, True), err
+
+
+def test_rows_of_a_table_to_predict_are_named_from_1(cli, done, refused, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n5,6\n7,8\n")
+    (tmp_path / "new.csv").write_text("a,b\n1,\n3,4\n5,-2e30\n")
+    done("cluster t.csv -k 2 --scale none --save m.skops -q")
+    assert "first beyond 1e+18 in row 3, column 'b')" in refused("predict m.skops new.csv --missing drop")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ("--columns age,zz", "3 people.csv: --columns names column 'zz', which does not exist; columns: 'key', 'age'"),

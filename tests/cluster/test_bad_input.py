@@ -46,11 +46,21 @@ def fit(X, k=3, sample_weight=None, **parameters):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (with_value(np.nan), r"X contains NaN: 1 missing values, the first in row 7, column 1\. Drop those rows"),
+        (
+            with_value(np.nan),
+            r"X contains NaN: 1 missing values, the first in row 7, column 1, counted from 0\. Drop those rows",
+        ),
         (with_value(np.inf), r"X contains infinity, the first in row 7, column 1"),
-        (with_value(1e30), r"values up to 1e\+30 .* in row 7, column 1\), whose squares overflow: rescale"),
+        (
+            with_value(1e30),
+            r"values up to 1e\+30 .* in row 7, column 1, counted from 0\), whose squares overflow: rescale",
+        ),
         (GOOD * 1e-155, r"no value beyond .*e-155, and such squares vanish: rescale"),
         (pd.DataFrame(with_value(np.nan), columns=["u", "v", "w"]), r"row 7, column 1 \('v'\)"),
+        (
+            pd.DataFrame(with_value(np.inf), index=range(1, 41)),
+            r"in row 7 \(index 8\), column 1, counted from 0:",
+        ),
         (sparse.csr_array(with_value(np.nan)), r"X contains NaN.*row 7, column 1"),
         (np.empty((0, 3)), "0 sample"),
         (GOOD[:1], "1 sample"),
@@ -73,7 +83,7 @@ def test_bad_rows(X, message):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (-np.ones(40), r"sample_weight must be finite and not negative, got -1 in row 0"),
+        (-np.ones(40), r"sample_weight must be finite and not negative, got -1 in row 0, counted from 0: a weight"),
         (np.r_[np.nan, np.ones(39)], "sample_weight must be finite"),
         (np.ones(39), r"one number per row, shape \(40,\), got shape \(39,\)"),
         (np.zeros(40), "zero in every row"),
@@ -169,7 +179,9 @@ def test_units_of_any_size_give_the_same_labels(affinity, gram):
 def test_every_estimator_names_text_and_missing_values(model):
     with pytest.raises(DataError, match=r"X holds text \(could not convert string to float: .*OneHotEncoder"):
         model.fit(np.array([["a", "b"]] * 5))
-    with pytest.raises(DataError, match=r"X contains NaN: 1 missing values, the first in row 7, column 1\. Drop those"):
+    with pytest.raises(
+        DataError, match=r"X contains NaN: 1 missing values, the first in row 7, column 1, counted from 0\. Drop those"
+    ):
         model.fit(with_value(np.nan))
 
 
@@ -180,7 +192,10 @@ def test_every_estimator_names_text_and_missing_values(model):
         ({"town": pd.Categorical(["x", "y"] * 20), "flag": [True, False] * 20}, r"column 1 \('town'\).*TablePreparer"),
         ({"gap": [np.nan] + [1.0] * 39}, r"row 0, column 1 \('gap'\).*biclique\.tables\.TablePreparer.*'gower'"),
         ({"huge": [10**400] + [1] * 39}, r"a whole number beyond 1e308 in column 1 \('huge'\): rescale or drop"),
-        ({"far": [np.inf] + [1.0] * 39}, r"infinity, the first in row 0, column 1 \('far'\): remove or replace"),
+        (
+            {"far": [np.inf] + [1.0] * 39},
+            r"infinity, the first in row 0, column 1 \('far'\), counted from 0: remove or replace",
+        ),
     ],
 )
 def test_a_column_that_is_not_numbers_is_named_with_the_way_out(columns, message):
@@ -203,7 +218,12 @@ PRECOMPUTED = {"k": 2, "affinity": "precomputed"}
     [
         (np.ones((5, 4)), PRECOMPUTED, DataError, r"square matrix .*, got X of shape \(5, 4\)"),
         (np.full((3, 3), np.nan), PRECOMPUTED, DataError, "NaN"),
-        (NEGATIVE, {"affinity": "chi2"}, DataError, "'chi2' needs non-negative X, got -5 in row 17, column 0"),
+        (
+            NEGATIVE,
+            {"affinity": "chi2"},
+            DataError,
+            "'chi2' needs non-negative X, got -5 in row 17, column 0, counted from 0: shift",
+        ),
         (NEGATIVE, {"affinity": "linear", "order": 2}, DegreeError, r"1 of 40 rows .* \(rows 17; lowest"),
         (GOOD, {"affinity": lambda a, b: float(a[0])}, DataError, r"must be symmetric, but rows \d+ and \d+ give"),
         (GOOD, {"affinity": lambda a, b: np.nan}, DataError, "a finite number for every pair"),

@@ -186,10 +186,14 @@ def test_columns_without_a_value_have_a_warning_and_rows_without_one_are_refused
     rest = model(categorical=[1, 2, 3], **options).fit(np.delete(X, 1, axis=1))
     np.testing.assert_array_equal(fitted.labels_, rest.labels_)
     alone = np.array([[np.nan, 4.0, np.nan, np.nan, np.nan]])
-    with pytest.raises(DataError, match=r"1 of 1 rows have no value in any column that the fit can use \(rows 0\)"):
+    with pytest.raises(
+        DataError, match=r"1 of 1 rows have no value in any column that the fit can use \(rows 0, counted from 0\)"
+    ):
         fitted.predict(alone)
     X[7] = np.nan
-    with pytest.raises(DataError, match=r"1 of 40 rows have no value.*\(rows 7\).*leave those rows out"):
+    with pytest.raises(
+        DataError, match=r"1 of 40 rows have no value.*\(rows 7, counted from 0\).*leave those rows out"
+    ):
         model(**options).fit(X)
 
 

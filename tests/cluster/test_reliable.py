@@ -25,7 +25,9 @@ def blobs(n=300, k=3, seed=0):
 def test_masks_are_refused_not_ignored(estimator):
     X = np.ma.masked_array(blobs(), mask=False)
     X[7, 1] = np.ma.masked
-    with pytest.raises(DataError, match=r"X has masked values, the first in row 7: fill them in with \.filled"):
+    with pytest.raises(
+        DataError, match=r"X has masked values, the first in row 7, counted from 0: fill them in with \.filled"
+    ):
         estimator(3).fit(X)
     weights = np.ma.masked_equal(np.arange(300.0), 5)
     with pytest.raises(DataError, match="sample_weight has masked values, the first in row 5"):

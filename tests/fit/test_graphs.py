@@ -172,7 +172,7 @@ def test_a_given_graph():
     assert given.gram_reason_ == "the graph is given"
     with pytest.raises(DataError, match="needs a square matrix of distances"):
         fitted(X, affinity="precomputed_nearest_neighbors")
-    with pytest.raises(DataError, match="n_neighbors=11, but row 0"):
+    with pytest.raises(DataError, match="n_neighbors=11, but row 0 of the graph, counted from 0, has"):
         fitted(graph, affinity="precomputed_nearest_neighbors", n_neighbors=11)
 
 

@@ -215,5 +215,5 @@ def test_a_point_that_nothing_sees_is_embedded_at_zero():
 
 def test_a_negative_degree_of_a_new_row_is_refused():
     extension = fitted(2, np.ones(40))[4]
-    with pytest.raises(DegreeError, match=r"1 of 2 new rows .* \(first: row 1, -40\)"):
+    with pytest.raises(DegreeError, match=r"1 of 2 new rows .* \(first: -40 in row 1, counted from 0\)"):
         extension.embed(StoredCross(np.array([[1.0] * 40, [-1.0] * 40])))

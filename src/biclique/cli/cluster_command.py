@@ -12,7 +12,15 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.label_output import check_folder, found_labels, is_folder, rows_to_label, write_parts
-from biclique.cli.opened_tables import OpenedTable, Prepared, connected, is_shipped, open_table, table_file
+from biclique.cli.opened_tables import (
+    OpenedTable,
+    Prepared,
+    connected,
+    in_rows_of_table,
+    is_shipped,
+    open_table,
+    table_file,
+)
 from biclique.cli.options import (
     Assigning,
     Command,
@@ -181,7 +189,8 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
     work = _prepare(options, path, table)
     model = options.model(work.preparer.categorical_places_)
     start = time.perf_counter()
-    _fit(options, model, work)
+    with in_rows_of_table(work.kept, work.preparer.get_feature_names_out()):
+        _fit(options, model, work)
     labels = np.asarray(model.labels_)
     seconds = time.perf_counter() - start
     if options.report or options.json or not options.quiet:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -159,6 +160,27 @@ def _files(pattern: str) -> list[str]:
     if not found:
         raise TableError(f"{printable(pattern)}: no such file, and no file has a name of this pattern.")
     return [str(Path(file).absolute()) for file in sorted(found)]
+
+
+COUNTED_FROM_0 = re.compile(r"(?P<rows>rows? \d+(?:, \d+)*)(?P<more> …)?(?:, column (?P<column>\d+))?, counted from 0")
+"""How errors of the library name rows of X, and perhaps a column."""
+
+
+@contextmanager
+def in_rows_of_table(kept: NDArray[np.bool_], names: Sequence[str], first_row: int = 0) -> Iterator[None]:
+    """Errors inside name rows as the table counts them, from 1 and with those that were left out; columns by name."""
+    numbers = np.flatnonzero(kept) + first_row + 1
+
+    def in_table(found: re.Match[str]) -> str:
+        rows = re.sub(r"\d+", lambda number: str(numbers[int(number[0])]), found["rows"])
+        column = "" if found["column"] is None else f", column {str(names[int(found['column'])])!r}"
+        return f"{rows}{found['more'] or ''}{column}"
+
+    try:
+        yield
+    except BicliqueError as error:
+        error.args = (COUNTED_FROM_0.sub(in_table, str(error)),)
+        raise
 
 
 @contextmanager

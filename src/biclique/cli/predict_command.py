@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.label_output import cluster_sizes, found_labels, rows_to_label
+from biclique.cli.opened_tables import in_rows_of_table
 from biclique.cli.options import Command, Facts, Json, Quiet, Warned, work_option
 from biclique.cli.output import output_lines, size_lines
 from biclique.cli.saved_models import opened_as_fitted, split_model
@@ -49,7 +50,10 @@ def run(options: PredictOptions, warned: Warned) -> Facts:
     with opened_as_fitted(options, notes, append=options.append) as (table, ids, form):
         if options.output and len(ids) > 1:
             check_output(options.output, several=True)
-        found = [_labels(options, model, piece, ids) for piece in table.pieces()]
+        found, n_rows = list[Any](), 0
+        for piece in table.pieces():
+            found.append(_labels(options, model, piece, ids, n_rows))
+            n_rows += len(piece)
         every = pandas().concat(found, join="inner", ignore_index=True)
         labels = every["label"].to_numpy(np.int64, na_value=-1)
         if not len(labels):
@@ -71,15 +75,19 @@ def run(options: PredictOptions, warned: Warned) -> Facts:
     }
 
 
-def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str]) -> Any:
-    """The label of every row of a frame, a gap for none; with probabilities for ``--append``."""
+def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str], first_row: int) -> Any:
+    """The label of every row of a frame, a gap for none; with probabilities for ``--append``.
+
+    ``first_row`` is the number of the frame's first row in the table.
+    """
     preparer, rest = split_model(model, frame, ids, options.missing)
     X, kept = preparer.transform_rows(frame)
     for one in rest if isinstance(rest, Pipeline) else [rest]:
         if options.n_jobs is not None and "n_jobs" in one.get_params(deep=False):
             one.set_params(n_jobs=options.n_jobs)
     try:
-        labels = rest.predict(X) if kept.any() else np.empty(0, dtype=np.int64)
+        with in_rows_of_table(kept, preparer.get_feature_names_out(), first_row):
+            labels = rest.predict(X) if kept.any() else np.empty(0, dtype=np.int64)
     except BicliqueError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, FloatingPointError) as error:

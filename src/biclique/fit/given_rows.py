@@ -58,7 +58,8 @@ def read_rows(
             rows = as_dtype(tensor, np.float32)
         else:
             rows = tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
-    check_values(rows, getattr(model, "feature_names_in_", None), squared=not kernel.given, gaps=gaps)
+    names, index = getattr(model, "feature_names_in_", None), getattr(X, "index", None) if hasattr(X, "iloc") else None
+    check_values(rows, names, squared=not kernel.given, gaps=gaps, index=index)
     if sparse.issparse(rows):
         rows = _sparse_or_dense(rows, kernel)
     elif gaps and isinstance(rows, np.ndarray):

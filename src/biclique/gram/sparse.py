@@ -227,8 +227,8 @@ def _smallest(G: Rows, k: int) -> tuple[FloatArray, IntArray]:
     if (counts < k).any():
         row = int((counts < k).argmax())
         raise DataError(
-            f"n_neighbors={k}, but row {row} of the graph has only {counts[row]} stored entries (the row itself counts "
-            "if it is stored): give a graph with more neighbours, or a smaller n_neighbors."
+            f"n_neighbors={k}, but row {row} of the graph, counted from 0, has only {counts[row]} stored entries (the "
+            "row itself counts if it is stored): give a graph with more neighbours, or a smaller n_neighbors."
         )
     order = np.lexsort((values, np.repeat(np.arange(graph.shape[0]), counts)))
     order = order[graph.indptr[:-1, None] + np.arange(k)]

@@ -88,8 +88,8 @@ class Columns:
             column = int(np.flatnonzero(self.categorical)[place])
             named = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
             raise DataError(
-                f"categorical: {named} has {codes[row, place]:.10g} in row {numbers[row]}. Codes of "
-                f"categories must be whole numbers from 0 to {MOST_CODES - 1}, or NaN for a missing value (pandas "
+                f"categorical: {named} has {codes[row, place]:.10g} in row {numbers[row]}, counted from 0. Codes "
+                f"of categories must be whole numbers from 0 to {MOST_CODES - 1}, or NaN for a missing value (pandas "
                 "writes -1): encode the column with sklearn.preprocessing.OrdinalEncoder, or leave it numeric."
             )
         known = ~np.isnan(X[:, ~self.empty]).all(axis=1)
@@ -97,8 +97,8 @@ class Columns:
             bare = np.flatnonzero(~known)
             shown = ", ".join(str(numbers[i]) for i in bare[:10]) + (" …" if len(bare) > 10 else "")
             raise DataError(
-                f"{len(bare)} of {len(X)} rows have no value in any column that the fit can use (rows {shown}), so "
-                "their distances to other rows are not known: leave those rows out."
+                f"{len(bare)} of {len(X)} rows have no value in any column that the fit can use (rows {shown}, counted "
+                "from 0), so their distances to other rows are not known: leave those rows out."
             )
 
 

@@ -309,6 +309,6 @@ def check_rows_for_kernel(affinity: object, X: Rows, numbers: Sequence[int] | np
         row, column = np.argwhere(X < 0)[0]
         number = row if numbers is None else numbers[row]
         raise DataError(
-            f"affinity={affinity!r} needs non-negative X, got {X[row, column]:g} in row {number}, column {column}: "
-            "shift the column, or use affinity='rbf'."
+            f"affinity={affinity!r} needs non-negative X, got {X[row, column]:g} in row {number}, column {column}, "
+            "counted from 0: shift the column, or use affinity='rbf'."
         )

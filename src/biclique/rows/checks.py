@@ -129,8 +129,8 @@ def check_no_mask(values: Any, name: str, first_row: int = 0) -> None:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = first_row + int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise DataError(
-            f"{name} has masked values, the first in row {row}: fill them in with .filled(value), or leave those rows "
-            "out."
+            f"{name} has masked values, the first in row {row}, counted from 0: fill them in with .filled(value), or "
+            "leave those rows out."
         )
 
 
@@ -158,11 +158,13 @@ def check_values(
     squared: bool = True,
     first_row: int | None = None,
     gaps: bool = False,
+    index: Any = None,
 ) -> None:
     """No NaN and no infinity; if values are squared, none whose square overflows or vanishes.
 
-    With ``gaps`` NaN is allowed. The message names the first such place. ``first_row`` is the number of the first row
-    if X is a part of the rows. Then it does not matter if all its values are tiny.
+    With ``gaps`` NaN is allowed. The message names the first such place, with the label of its row in a frame's
+    ``index``. ``first_row`` is the number of the first row if X is a part of the rows. Then it does not matter if all
+    its values are tiny.
     """
     if gaps and isinstance(X, np.ndarray):
         X = np.where(np.isnan(X), X.dtype.type(0), X)
@@ -180,7 +182,8 @@ def check_values(
     bad = ~xp.isfinite(values) if not np.isfinite(largest) else xp.abs(values) > LARGEST_VALUE
     first = int(xp.argmax(bad.view(xp.uint8)))  # the first one, row by row
     row, column = (entries.row[first], entries.col[first]) if entries is not None else divmod(first, X.shape[1])
-    where = f"row {row + (first_row or 0)}, {column_name(names, int(column))}"
+    label = "" if index is None or index[row] == row else f" (index {index[row]})"
+    where = f"row {row + (first_row or 0)}{label}, {column_name(names, int(column))}, counted from 0"
     value = float(entries.data[first] if entries is not None else X[row, column])
     if np.isnan(value):
         raise DataError(
@@ -266,8 +269,8 @@ def check_weight_values(weights: FloatArray, name: str, first_row: int = 0) -> N
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         raise DataError(
-            f"{name} must be finite and not negative, got {weights[bad[0]]:g} in row {first_row + int(bad[0])}: a "
-            "weight counts how often a row is there; 0 leaves it out."
+            f"{name} must be finite and not negative, got {weights[bad[0]]:g} in row {first_row + int(bad[0])}, "
+            "counted from 0: a weight counts how often a row is there; 0 leaves it out."
         )
     largest = float(weights.max(initial=0.0))
     if largest > LARGEST_WEIGHT:

@@ -244,8 +244,8 @@ class Extension:
             shrunken = to_host(shrunken)
             bad = np.flatnonzero(shrunken < 0)
             raise DegreeError(
-                f"{len(bad)} of {len(shrunken)} new rows have a negative degree (first: row {bad[0]}, "
-                f"{shrunken[bad[0]]:.3g}): they are unlike every training row under this kernel; shift them as the "
+                f"{len(bad)} of {len(shrunken)} new rows have a negative degree (first: {shrunken[bad[0]]:.3g} in row "
+                f"{bad[0]}, counted from 0): they are unlike every training row under this kernel; shift them as the "
                 "training data were, or use affinity='rbf'."
             )
         # Neither a point without a degree nor a null eigenvalue has a coordinate.

@@ -65,6 +65,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     A Dask frame is fitted in one pass over its partitions, and transformed partition by partition.
 
+    Errors count the rows of the table from 1.
+
     Parameters
     ----------
     columns : list of names, optional

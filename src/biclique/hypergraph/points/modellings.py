@@ -42,7 +42,10 @@ def check_points(X: Any) -> FloatArray:
         raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {table.shape}.")
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
-        raise DataError(f"X must be finite, got {table[row, column]} in row {row}, column {column}: fill or drop it.")
+        raise DataError(
+            f"X must be finite, got {table[row, column]} in row {row}, column {column}, counted from 0: fill or drop "
+            "it."
+        )
     largest = float(np.abs(table).max(initial=0))
     if largest and not 1 / LARGEST <= largest <= LARGEST:
         raise DataError(

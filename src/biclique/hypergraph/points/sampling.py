@@ -213,8 +213,8 @@ def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None, a
     isolated = np.flatnonzero(np.asarray(W.sum(axis=1)).ravel() <= 0)
     if len(isolated):
         raise DataError(
-            f"the sampled weights of {len(isolated)} of {n} points sum to nothing positive (first: row {isolated[0]}): "
-            f"{advice}, or use a modelling with positive weights."
+            f"the sampled weights of {len(isolated)} of {n} points sum to nothing positive (first: row {isolated[0]}, "
+            f"counted from 0): {advice}, or use a modelling with positive weights."
         )
     return SparseGram(W, n_jobs=n_jobs)
 
