@@ -230,6 +230,7 @@ PRECOMPUTED = {"k": 2, "affinity": "precomputed"}
         (GOOD, {"affinity": "rfb"}, ParameterError, r"got 'rfb': did you mean 'rbf'\?"),
         (GOOD, {"assign_labels": "discretise"}, ParameterError, r"did you mean 'discretize'\?"),
         (GOOD, {"affinity": "xyz"}, ParameterError, r"got 'xyz'\.$"),
+        (GOOD, {"order": 1.5}, ParameterError, "at least 2, got 1.5: order 2 is the ordinary graph cut"),
         (GOOD, {"k": "auto"}, ParameterError, r"whole number of at least 1, got 'auto': 'select' chooses it"),
     ],
     ids=without_address,

@@ -61,6 +61,7 @@ def test_equally_near_rows_do_not_follow_them_either(name, way, stored):
         *((what, change(X), slice(None)) for what, change in CHANGES.items()),
         ("float32", X.astype(np.float32) if X.max() < 1e9 else X, slice(None)),
         ("rows shuffled", X[order], order),
+        *((("X · 3.7", X * 3.7, slice(None)), ("X + 2²⁰", X + 2.0**20, slice(None))) if way == "default" else ()),
     ):
         model = fitted(stored(rows), k, **WAYS[way])
         assert adjusted_rand_score(model.labels_, expected.labels_[numbers]) == 1, what

@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import ParameterError, StructureWarning
+from biclique.exceptions import ParameterError
 from biclique.selection import select_n_clusters
 
 
@@ -35,15 +35,6 @@ def test_the_number_is_selected_fitted_and_explained(corners):
     np.testing.assert_array_equal(same.labels_, model.labels_)
     assert same.n_clusters_ == 4
     assert not hasattr(same, "k_selection_")
-
-
-def test_no_structure_is_a_warning_and_a_number_is_returned():
-    X = np.random.default_rng(0).normal(size=(120, 2))
-    with pytest.warns(StructureWarning, match="No structure"):
-        model = BicliqueSpectralClustering("select", random_state=0).fit(X)
-    assert model.has_structure_ is False
-    assert "No structure" in model.structure_reason_
-    assert len(np.unique(model.labels_)) == model.n_clusters_
 
 
 def test_sparse_rows_weights_and_a_number_of_columns(corners):

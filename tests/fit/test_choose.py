@@ -23,30 +23,25 @@ def settings_of(**parameters):
 
 
 @pytest.mark.parametrize(
-    ("affinity", "n", "expected"),
+    ("affinity", "n", "expected", "of_sparse_rows"),
     [
-        ("rbf", 4096, "dense"),
-        ("rbf", 4097, "tiled"),
-        ("laplacian", 20_000, "dense"),
-        ("laplacian", 20_001, "tiled"),
-        (lambda x, y: 1.0, 20_000, "dense"),
-        ("linear", 5000, "tiled"),
-        ("neighborhoods", 5000, "neighborhoods"),
-        ("nearest_neighbors", 5000, "neighbors"),
-        ("precomputed", 5000, "dense"),
+        ("rbf", 4096, "dense", "dense"),
+        ("rbf", 4097, "tiled", "dense"),
+        ("laplacian", 20_000, "dense", "dense"),
+        ("laplacian", 20_001, "tiled", "tiled"),
+        (lambda x, y: 1.0, 20_000, "dense", "dense"),
+        ("linear", 5000, "tiled", "dense"),
+        ("neighborhoods", 5000, "neighborhoods", "neighborhoods"),
+        ("nearest_neighbors", 5000, "neighbors", "neighbors"),
+        ("precomputed", 5000, "dense", "sparse"),
     ],
+    ids=without_address,
 )
-def test_auto_is_exact_for_rows_in_memory(affinity, n, expected):
-    source = ArrayRows(np.zeros((2, 4)), np.ones(2))
-    name, reason = choose_gram(settings_of(affinity=affinity), source, n)
-    assert name == expected
-    assert reason.startswith("exact: ") or name not in ("dense", "tiled") or affinity == "precomputed"
-    if name in ("dense", "tiled"):
-        stored = ArrayRows(sparse.csr_array(np.zeros((2, 4))), np.ones(2))
-        slow = {"dense": "dense", "tiled": "dense" if n <= 20_000 else "tiled"}[name]
-        assert choose_gram(settings_of(affinity=affinity), stored, n)[0] == (
-            "sparse" if affinity == "precomputed" else slow
-        )
+def test_auto_is_exact_for_rows_in_memory(affinity, n, expected, of_sparse_rows):
+    for X, name in ((np.zeros((2, 4)), expected), (sparse.csr_array(np.zeros((2, 4))), of_sparse_rows)):
+        found, reason = choose_gram(settings_of(affinity=affinity), ArrayRows(X, np.ones(2)), n)
+        assert found == name
+        assert reason.startswith("exact: ") or name not in ("dense", "tiled") or affinity == "precomputed"
 
 
 def test_what_is_asked_for_is_taken():

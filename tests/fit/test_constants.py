@@ -1,4 +1,4 @@
-"""Every module constant that default fits read, with what it is for; few of them can change labels.
+"""Of the module constants that default fits read, few can change labels, and those are listed.
 
 Fits of five kinds are traced. What counts is the text of the functions that run: branches that are not taken, and the
 defaults of parameters, included.
@@ -25,8 +25,6 @@ dask, da, pd = Optional("dask"), Optional("dask.array"), Optional("pandas")
 
 CLUSTERS = "choice about clusters"
 LABELS = "numerics that can change labels"
-SPEED = "speed or memory only: results do not depend on it"
-"""But for the rounding of sums, and for eigenpairs within ``fit.neighborhood_cut.TOLERANCE``."""
 
 MOST_OF_LABELS, MOST_OF_CLUSTERS = 12, 4
 
@@ -45,32 +43,7 @@ OF_LABELS = {
     "spectral.rounding.SAMPLE_ROWS": (LABELS, "Of more drawn rows, so many make the centres of k-means."),
     "spectral.rounding.TIE": (LABELS, "By how much another start of k-means must be better than the first."),
 }
-OF_SPEED = {
-    "features.maps": "BLOCK_ENTRIES DEVICE_ENTRIES GROUPS LEAST_ROWS PRECISE_ROWS PRECISE_SIZE",
-    "fit.kernel_columns": "MOST_NAMED",
-    "fit.neighborhood_cut": "BYTES_PER_ROW",
-    "kernels.gower": "MOST_CODES NEAREST_PAIRS",
-    "neighbors.index": "EXACT_SECONDS PIECE TREE_COLUMNS",
-    "neighbors.pairs": "CLOSE DIFFERENCES DIRECTED_ROWS ENERGY FAN PANEL_ROWS SHORT SPARE SPARE_DIRECTED TIED"
-    " VALUES WIDEST",
-    "progress": "FIRST_GUESS",
-    "rows.array": "DIGEST_BYTES ROWS_AT_ONCE",
-    "rows.checks": "LARGEST_VALUE MOST_NAMED MOST_SPREAD SMALLEST_VALUE SPREAD_ROWS",
-    "rows.dask_rows": "FAN_IN",
-    "runtime.memory": "FREE_BY_GUESS",
-    "runtime.namespace": "FETCHED_BYTES PIECE_ENTRIES",
-    "runtime.threads": "PANEL POLL_SECONDS SMALL_PRODUCT",
-    "spectral.membership": "SEEN_ROWS",
-    "spectral.multigrid": "COARSEST DAMPED DECOMPOSED FILL HUB LEVEL_STEPS NOISE NULL_SWEEPS PROBES PROBE_STEPS"
-    " SHIFT SMOOTHING SPARE STRONG",
-    "spectral.rounding": "BLOCK_ENTRIES LOST SAME",
-    "spectral.shift_invert": "ABOVE FACTORED INVERSE_TOLERANCE",
-    "spectral.solver": "BASIS_BLOCKS DIRECT_BELOW EARLY_PASSES FEW MOST_ROUNDS ORTHOGONAL RESOLVED_GAP SPARE_COLUMNS"
-    " WORST_START",
-}
-"""Constants for speed, memory, refusals, warnings and messages, and for the rounding of what is equal in truth."""
-
-CONSTANTS = {**OF_LABELS, **{f"{m}.{n}": (SPEED, m) for m, names in OF_SPEED.items() for n in names.split()}}
+"""All others are for speed, memory, refusals, warnings and messages, and for the rounding of what is equal in truth."""
 
 # Five kinds of fits
 
@@ -184,17 +157,16 @@ def constants_read(fit):
     return found
 
 
-def test_the_list_is_what_default_fits_read():
-    found = set().union(*map(constants_read, FITS))
-    assert sorted(found - set(CONSTANTS)) == []  # say in the list what they are for
-    assert sorted(set(CONSTANTS) - found) == []  # not read any more
+@pytest.fixture(scope="module")
+def found():
+    return set().union(*map(constants_read, FITS))
+
+
+def test_the_listed_constants_are_read_and_few(found):
+    assert sorted(OF_LABELS.keys() - found) == []
     defaults = inspect.signature(BicliqueSpectralClustering).parameters
     assert all(is_number(defaults[name].default) for name in PARAMETERS)
-
-
-def test_few_constants_can_change_labels():
-    kinds = [kind for kind, _ in {**PARAMETERS, **CONSTANTS}.values()]
-    assert set(kinds) == {CLUSTERS, LABELS, SPEED}
+    kinds = [kind for kind, _ in {**PARAMETERS, **OF_LABELS}.values()]
     assert kinds.count(CLUSTERS) <= MOST_OF_CLUSTERS
     assert kinds.count(CLUSTERS) + kinds.count(LABELS) <= MOST_OF_LABELS
 
@@ -207,14 +179,13 @@ def changed(value, more):
 
 
 @pytest.mark.parametrize("more", [False, True])
-def test_other_constants_do_not_change_labels(more, monkeypatch):
+def test_constants_that_are_not_listed_do_not_change_labels(found, more, monkeypatch):
     before = [fit() for fit in FITS]
-    for name, (kind, _) in CONSTANTS.items():
+    for name in found - OF_LABELS.keys():
         place, own = f"biclique.{name}".rsplit(".", 1)
-        value = getattr(sys.modules[place], own)
-        if kind == SPEED:
-            for module in TREES.keys() & sys.modules.keys():
-                if own in vars(sys.modules[module]) and home(module, own) == (place, own):
-                    monkeypatch.setattr(sys.modules[module], own, changed(value, more))
+        value = changed(getattr(sys.modules[place], own), more)
+        for module in TREES.keys() & sys.modules.keys():
+            if own in vars(sys.modules[module]) and home(module, own) == (place, own):
+                monkeypatch.setattr(sys.modules[module], own, value)
     for fit, expected in zip(FITS, before, strict=True):
         np.testing.assert_array_equal(fit(), expected, err_msg=fit.__name__)

@@ -82,17 +82,6 @@ def test_labels_are_those_of_scikit_learn(shape):
     assert (model.gram_, model.order_, model.gamma_) == ("neighbors", 2.0, None)
 
 
-def test_eigenvalues_are_those_of_the_laplacian():
-    X = overlapping()[0]
-    A = kneighbors_graph(X, 10, include_self=True).toarray()
-    W = (A + A.T) / 2
-    np.fill_diagonal(W, 0)
-    root = np.sqrt(W.sum(axis=1))
-    values = np.linalg.eigvalsh(W / np.outer(root, root))[::-1]
-    model = fitted(X, 3, eigen_tol=1e-6)
-    np.testing.assert_allclose(model.eigenvalues_, values[1:3], atol=1e-8)
-
-
 def test_at_least_as_many_components_as_clusters_are_grouped_whole():
     X, y = far_blobs(400, 300, 200, 100)
     with pytest.warns(

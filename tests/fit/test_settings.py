@@ -93,7 +93,6 @@ def test_settings_are_what_was_asked_for():
 
 def test_what_must_not_be_together():
     for parameters, message in (
-        ({"order": 1.5}, "at least 2, got 1.5: order 2 is the ordinary graph cut"),
         ({"gram": "nystroem", "affinity": "precomputed"}, r"gram='nystroem' needs rows and a kernel"),
         ({"modelling": "symmetric", "order": 2.5}, "modelling='symmetric' needs a whole order"),
         ({"modelling": "symmetric", "order": np.inf}, "modelling='symmetric' needs a whole order"),

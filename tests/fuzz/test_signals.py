@@ -1,7 +1,6 @@
 """A few kills of each kind; BICLIQUE_FUZZ=1000 makes it a long campaign."""
 
 import os
-import signal
 
 import pytest
 
@@ -29,22 +28,3 @@ def test_commands_that_are_killed(name, number, inputs):
 @pytest.mark.parametrize("way", WAYS)
 def test_fits_that_are_interrupted(way):
     signals.interrupt_many(way, LONG // 50 or 2, seed=0, longest=None if LONG else 0.3)
-
-
-@pytest.mark.parametrize(
-    ("code", "err", "there", "rubbish", "outcome"),
-    [
-        (130, "biclique: error: interrupted; nothing was written\n", None, [], "before"),
-        (130, "biclique: error: interrupted; nothing was written\n", b"whole", [], "untrue"),
-        (130, "biclique: error: interrupted; x was written and is complete\n", b"whole", [], "after"),
-        (130, "biclique: error: interrupted; x was written and is complete\n", b"who", [], "damaged"),
-        (130, "biclique: error: interrupted; nothing was written\n", None, ["x.part"], "rubbish"),
-        (130, "Traceback: in biclique/gram\n", None, [], "noise"),
-        (1, "biclique: error: x\n", None, [], "code"),
-        (0, "", b"whole", [], "done"),
-    ],
-)
-def test_the_judge(code, err, there, rubbish, outcome):
-    found, failure = signals.judge(signal.SIGINT, code, err, there, b"whole", rubbish)
-    assert found == outcome
-    assert bool(failure) == (outcome not in ("before", "after", "done"))

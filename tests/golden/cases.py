@@ -163,7 +163,7 @@ KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
     "cosine": ("positive", {"affinity": "cosine"}),
     "sigmoid": ("positive", {"affinity": "sigmoid", "gamma": 1e-3, "coef0": 0.1}),
     "chi2": ("positive", {"affinity": "chi2", "gamma": 0.2}),
-    "gower": ("mixed", {"affinity": Gower([3, 4]), "gamma": 3.0}),
+    "gower": ("mixed", {"affinity": Gower([2, 3, 4]), "gamma": 3.0}),
     "function": ("blobs", {"affinity": likeness}),
     "function with parameters": ("blobs", {"affinity": likeness, "kernel_params": {"width": 0.3}}),
     "Kernel": ("blobs", {"affinity": Cauchy()}),

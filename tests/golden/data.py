@@ -60,15 +60,17 @@ def words(n: int = 300) -> np.ndarray:
     return X
 
 
-def mixed() -> np.ndarray:
-    """Three columns of numbers and two of categories, with gaps."""
-    random = np.random.RandomState(27)
-    group = np.arange(120) % 3
-    numbers = 4.0 * group[:, None] + random.standard_normal((120, 3))
-    codes = np.where(random.random_sample((120, 2)) < 0.8, group[:, None], random.randint(3, size=(120, 2)))
-    X = np.column_stack([numbers, codes])
-    X[random.random_sample(X.shape) < 0.05] = np.nan
-    return X
+def mixed(n: int = 120, gaps: float = 0.05, seed: int = 0, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Groups in two columns of numbers, of which one has large values, and three of codes; and the group of each."""
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    numbers = (y[:, None] + random.normal(0, 0.15, (n, 2))) * [1.0, 1e6]
+    codes = np.where(random.random((n, 3)) < 0.1, random.integers(0, k, (n, 3)), y[:, None])
+    X = np.column_stack([numbers, codes]).astype(float)
+    X[random.random(X.shape) < gaps] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 0.5
+    X.setflags(write=False)
+    return X, y
 
 
 def similarities() -> np.ndarray:
@@ -139,7 +141,7 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "repeated": (lambda: groups([20, 20, 20], seed=4)[np.random.RandomState(4).randint(60, size=150)], 3, 0.03),
     "counts": (counts, 3, 0.01),
     "wide": (lambda: groups([20, 20, 20], d=150, apart=20, seed=13), 3, 0.001),
-    "mixed": (mixed, 3, 3.0),
+    "mixed": (lambda: mixed()[0], 3, 3.0),
     "few": (lambda: np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0), 5, 0.1),
     "line": (lambda: np.linspace(0, 1, 200)[:, None], 3, 100.0),
     "middling": (lambda: groups([500, 400, 300], apart=6, seed=14), 3, 0.1),

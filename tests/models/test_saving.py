@@ -1,9 +1,6 @@
 """A model from a file predicts, transforms and is sure with the same bits as the one that was saved."""
 
-import os
 import pickle
-import subprocess
-import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -213,25 +210,6 @@ def test_of_a_device_the_host_s_copy_is_saved(groups, tmp_path, parameters):
     for X in groups:
         for name in ("predict", "transform", "predict_proba"):
             assert np.array_equal(getattr(again, name)(X), getattr(on_host, name)(X))
-
-
-def test_from_another_process_and_folder(groups, tmp_path):
-    model = make_pipeline(StandardScaler(), BicliqueSpectralClustering(3, random_state=0)).fit(groups[0])
-    biclique.save(model, tmp_path / "m.skops")
-    np.save(tmp_path / "new.npy", groups[1])
-    (tmp_path / "elsewhere").mkdir()
-    code = (
-        "import numpy, biclique; m = biclique.load('../m.skops'); X = numpy.load('../new.npy');"
-        "numpy.savez('found', labels=m.predict(X), rows=m.transform(X), sure=m[-1].predict_proba(m[:-1].transform(X)))"
-    )
-    paths = os.pathsep.join([str(Path(biclique.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path / "elsewhere", check=True, env={**os.environ, "PYTHONPATH": paths}
-    )
-    with np.load(tmp_path / "elsewhere" / "found.npz") as found:
-        assert np.array_equal(found["labels"], model.predict(groups[1]))
-        assert np.array_equal(found["rows"], model.transform(groups[1]))
-        assert np.array_equal(found["sure"], model[-1].predict_proba(model[:-1].transform(groups[1])))
 
 
 def test_labels_and_embedding_are_left_out_unless_asked_for(groups, tmp_path):

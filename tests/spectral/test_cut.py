@@ -66,19 +66,6 @@ def test_infinite_order_is_modularity(kernel_matrix):
     np.testing.assert_allclose(values[:5] * cut.mean_degree, modularity(kernel_matrix)[0][:5], rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("order", [2, 3.3, np.inf])
-def test_integer_weights_are_repeated_rows(order):
-    K = np.abs(symmetric_matrix(15)) + 20 * np.eye(15)
-    weights = np.random.default_rng(1).integers(1, 4, 15)
-    repeated = np.repeat(np.arange(15), weights)
-    few = cut_of(K, order, weights.astype(float))
-    many = cut_of(K[np.ix_(repeated, repeated)], order)
-    np.testing.assert_allclose(few.shrunken[repeated], many.shrunken)
-    values = np.linalg.eigvalsh(matrix_of(few))
-    expected = np.linalg.eigvalsh(matrix_of(many))
-    np.testing.assert_allclose(values[-5:], expected[-5:], rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize("order", [2, 4, np.inf])
 def test_the_first_pass_multiplies_a_start_for_free(order):
     K = np.abs(symmetric_matrix(30))

@@ -1,5 +1,7 @@
 """The spectral half on PyTorch's tensors against the same code on NumPy's arrays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -111,21 +113,11 @@ def test_products_in_float32_reach_their_own_noise():
     np.testing.assert_allclose(gram, np.eye(4), atol=1e-12)
 
 
-class Spectrum:
-    """diag(values) over tensors: slow to converge where the values lie close."""
-
-    def __init__(self, values):
-        self.values = torch.tensor(values)
-        self.like = self.values
-        self.shape = (len(values), len(values))
-
-    def matmat(self, V):
-        return self.values[:, None] * V
-
-
 @pytest.mark.parametrize("values", [np.zeros(700), np.ones(700), np.r_[1.0, 0.5, np.zeros(698)]])
 def test_blocks_that_lose_directions_are_filled_up(values):
-    found = top_eigenpairs(Spectrum(values), 4, random_state=0)
+    diagonal = torch.tensor(values)
+    operator = SimpleNamespace(like=diagonal, shape=(700, 700), matmat=lambda V: diagonal[:, None] * V)
+    found = top_eigenpairs(operator, 4, random_state=0)
     np.testing.assert_allclose(found.values, np.sort(values)[::-1][:4], atol=1e-10)
     np.testing.assert_allclose(to_host(found.vectors.T @ found.vectors), np.eye(4), atol=1e-10)
 
@@ -147,25 +139,20 @@ def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
     assert len(sizes) <= 3 * pairs.n_passes + 5
 
 
-def blob_rows(n):
-    rng = np.random.default_rng(3)
-    return rng.normal(size=(n, 3)) + 4 * rng.integers(0, 4, (n, 1)) * np.array([1.0, -1.0, 0.5])
-
-
 @pytest.mark.parametrize("n", [500, 30_000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_kmeans_on_tensors_is_kmeans_on_arrays(n, weighted, monkeypatch):
     monkeypatch.setattr("biclique.spectral.rounding.BLOCK_ENTRIES", 10_000)  # several blocks
-    rows = blob_rows(n)
+    rows = points(n)
     weights = weights_of(n, weighted) if weighted else np.ones(n)
     options = {"n_init": 3, "random_state": 0}
-    start = assign_sampled("kmeans", rows, weights, 4, cut=None, sample_rows=START_ROWS, **options)
+    start = assign_sampled("kmeans", rows, weights, 3, cut=None, sample_rows=START_ROWS, **options)
     here = lloyd_steps(rows, weights, start, 10)
-    there = assign_in_place("kmeans", torch.tensor(rows), weights, 4, **options)
+    there = assign_in_place("kmeans", torch.tensor(rows), weights, 3, **options)
     np.testing.assert_array_equal(there.labels, here.labels)
     np.testing.assert_allclose(there.rule.centres, here.rule.centres, rtol=1e-9)
     np.testing.assert_array_equal(there.rule.labels(rows), here.labels)  # one rule for both kinds of rows
-    means = [np.average(rows[here.labels == j], axis=0, weights=weights[here.labels == j]) for j in range(4)]
+    means = [np.average(rows[here.labels == j], axis=0, weights=weights[here.labels == j]) for j in range(3)]
     np.testing.assert_allclose(here.rule.centres, means, atol=1e-3)
 
 
@@ -174,29 +161,33 @@ def test_kmeans_on_tensors_is_kmeans_on_arrays(n, weighted, monkeypatch):
 def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monkeypatch):
     monkeypatch.setattr("biclique.features.maps.DEVICE_ENTRIES", 20_000)  # several blocks
     X, w = points(3000), weights_of(3000, True)
-    there = torch.tensor(X)
     landmarks = NystroemMap(RBF(GAMMA), X[:60], dtype)
-    columns = landmarks.columns(there)
-    assert isinstance(columns, torch.Tensor)
-    np.testing.assert_allclose(to_host(columns), landmarks.columns(X), atol=1e-5 if dtype == np.float32 else 1e-12)
 
     def spectrum(rows, weights):
         found = factored_spectrum(landmarks, ArrayRows(rows, weights, block_rows=1700), order, 3, length=1.0)
         return found.with_signs(found.embed_seen(rows[:500])[0], weights[:500])
 
-    here = spectrum(X, w)
+    here, there = spectrum(X, w), torch.tensor(X)
+    embedded = here.embed_seen(X)[0]
+    scale = np.abs(embedded).max()
     for weights in (w, torch.tensor(w)):
         found = spectrum(there, weights)
-        assert isinstance(found.coefficients, np.ndarray)
         np.testing.assert_allclose(found.values, here.values, atol=close / 10)
         rows = found.embed_seen(there)[0]
         assert isinstance(rows, torch.Tensor)
-        scale = np.abs(here.embed_seen(X)[0]).max()
-        np.testing.assert_allclose(to_host(rows) / scale, here.embed_seen(X)[0] / scale, atol=close)
+        for again in (to_host(rows), found.embed_seen(X)[0]):  # one map for both kinds of rows
+            np.testing.assert_allclose(again / scale, embedded / scale, atol=close)
         assert found.embed_seen(there[:0])[0].shape == (0, 4)
-        np.testing.assert_allclose(
-            found.embed_seen(X)[0] / scale, to_host(rows) / scale, atol=close
-        )  # one map, both kinds
+
+
+def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
+    X = np.random.default_rng(0).normal(size=(3000, 4)) + 1
+    landmarks, messages = NystroemMap(Linear(), X[:10], np.float64), []
+    for rows in (X, torch.tensor(X)):
+        with pytest.raises(DegreeError, match=r"of 3000 rows") as error:
+            factored_spectrum(landmarks, ArrayRows(rows, np.ones(3000)), 2, 3, length=1.0)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
 
 
 def test_passes_keep_their_digits_where_a_program_allows_fewer():

@@ -52,17 +52,6 @@ def test_the_start_of_all_rows_is_their_eigenvectors(rows, monkeypatch):
     np.testing.assert_allclose(np.abs((begun * pairs.vectors).sum(0)), 1, atol=1e-8)
 
 
-def test_a_start_from_few_saves_passes_and_changes_nothing(rows):
-    gram = TiledGram(RBF(0.1), rows, dtype=np.float64)
-    random = random_probe(len(rows))
-    probe = start_from_few(random, gram, TILES, rows, np.arange(0, len(rows), 4), np.ones(len(rows)), ORDER, 0)
-    assert probe.shape == random.shape
-    plain_cut, plain = solved(gram, random)
-    cut, pairs = solved(gram, probe)
-    assert cut.n_passes < plain_cut.n_passes
-    np.testing.assert_allclose(pairs.values, plain.values, rtol=1e-8)
-
-
 def test_few_rows_without_a_cut_leave_the_start_random(rows):
     """Values of both signs that sum to nothing: the few have no cut, whatever the many have."""
     few = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
