@@ -65,3 +65,10 @@ def test_no_order_has_positive_degrees(rows):
         fitted(centred, affinity="cosine")
     with pytest.raises(DegreeError, match=r"^\d+ of 71 rows .* at order 3"):
         fitted(centred, affinity="cosine", order=3)
+
+
+def test_orders_without_positive_degrees_are_passed_over():
+    X = np.random.default_rng(0).normal(size=(200, 3)) + [2, 0, 0]
+    model = BicliqueSpectralClustering(2, affinity="linear", random_state=0).fit(X)
+    assert model.order_reason_.startswith("order 2: degrees that are not positive; ")
+    assert model.order_ > 2

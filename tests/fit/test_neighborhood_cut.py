@@ -155,6 +155,7 @@ def test_cosine(rank):
 GOWER = {"kernel_params": {"metric": Gower([2, 3, 4])}}
 
 
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.GapsWarning")
 def test_gower_by_its_definition():
     X, _ = mixed(70, gaps=0.1)
     model = fitted(X, 3, **GOWER)
@@ -178,6 +179,7 @@ def test_gower_by_its_definition():
 
 
 @needs("dask")
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.GapsWarning")
 def test_gower_of_many_rows():
     X, y = mixed(6000, gaps=0.1)
     gaps = fitted(X, 3, rank=200, **GOWER)

@@ -70,27 +70,25 @@ def test_both_ends_of_the_rule_are_met():
     assert smallest(found["only outliers"], k) < np.sqrt(len(X) / k)
 
 
-@pytest.mark.parametrize("affinity", ["neighborhoods", "nearest_neighbors"])
-def test_graphs_and_neighborhoods_have_order_2(affinity):
-    X, k, _ = DATA["twenty outliers"]
-    assert BicliqueSpectralClustering(k, affinity=affinity, random_state=0).fit(X).order_ == 2
+ROWS = DATA["twenty outliers"][0]
 
 
+@pytest.mark.parametrize(
+    ("X", "parameters"),
+    [
+        (ROWS, {"affinity": "neighborhoods"}),
+        (ROWS, {"affinity": "nearest_neighbors"}),
+        (rbf_kernel(ROWS, gamma=0.3), {"affinity": "precomputed"}),  # whose kernel is cut at a higher order
+        (rbf_kernel(DATA["only outliers"][0], gamma=1.0), {"affinity": "precomputed", "modelling": "symmetric"}),
+        (kneighbors_graph(ROWS, 8, mode="distance"), {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 8}),
+    ],
+    ids=["neighborhoods", "graph", "given", "given, symmetric", "given graph"],
+)
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
-@pytest.mark.parametrize(("name", "modelling"), [("twenty outliers", "biclique"), ("only outliers", "symmetric")])
-def test_given_matrices_have_order_2(name, modelling):
-    """A drop-in for scikit-learn: the kernel of these rows is cut at a higher order, the same matrix is not."""
-    X, k, more = DATA[name]
-    assert fitted(X, k, modelling=modelling, **more).order_ > 2
-    K = rbf_kernel(X, **more)
-    given = {"affinity": "precomputed", "modelling": modelling, "random_state": 0}
-    model = BicliqueSpectralClustering(k, **given).fit(K)
+def test_graphs_neighborhoods_and_what_is_given_have_order_2(X, parameters):
+    """A drop-in for scikit-learn."""
+    model, asked = (
+        BicliqueSpectralClustering(2, order=order, random_state=0, **parameters).fit(X) for order in ("auto", 2)
+    )
     assert model.order_ == 2
-    assert np.array_equal(model.labels_, BicliqueSpectralClustering(k, order=2, **given).fit(K).labels_)
-
-
-def test_given_graphs_of_neighbors_have_order_2():
-    X, k, _ = DATA["twenty outliers"]
-    given = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 8, "random_state": 0}
-    graph = kneighbors_graph(X, 8, mode="distance")
-    assert BicliqueSpectralClustering(k, **given).fit(graph).order_ == 2
+    assert np.array_equal(model.labels_, asked.labels_)
