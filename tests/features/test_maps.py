@@ -5,7 +5,6 @@ import pytest
 
 from biclique.exceptions import ParameterError
 from biclique.features.maps import (
-    PRECISE_SIZE,
     ExactMap,
     FourierMap,
     NystroemMap,
@@ -174,41 +173,6 @@ def test_kernels_without_features_are_refused():
         map_kind("features", Linear(), 5000, "auto")
     with pytest.raises(ParameterError, match="has no exact feature map"):
         ExactMap(RBF(1.0), 3)
-
-
-def ones(columns, place):
-    return np.ones(len(columns))
-
-
-@pytest.mark.parametrize("size", [5, PRECISE_SIZE, 300])
-def test_sums_do_not_depend_on_the_blocks(size):
-    """Rows cut elsewhere, as in a table read in chunks, move float32 sums in their last digits, these not."""
-    X = np.random.RandomState(0).normal(size=(3000, 5)).astype(np.float32) + 3
-    feature_map = NystroemMap(RBF(0.1), X[:size])
-    pieces = [X[top : top + 7] for top in range(0, len(X), 7)]
-    whole = weighted_gram(feature_map, X, ones)
-    cut = sum(weighted_gram(feature_map, piece, ones, n_rows=len(X)) for piece in pieces)
-    np.testing.assert_allclose(cut, whole, rtol=5e-8)
-    sums = column_sums(feature_map, X, np.ones((len(X), 1)))
-    cut = sum(column_sums(feature_map, piece, np.ones((len(piece), 1))) for piece in pieces)
-    np.testing.assert_allclose(cut, sums, rtol=5e-8)
-
-
-def test_sums_of_many_rows_are_products_of_short_blocks(monkeypatch):
-    """The rounding of float32 products of L rows is about eps L/√n of the sum over n rows."""
-    X = np.random.RandomState(0).normal(size=(6000, 5)).astype(np.float32) + 3
-    feature_map = NystroemMap(RBF(0.1), X[:200])
-    C = feature_map.columns(X).astype(float)
-    expected = C.T @ C
-    monkeypatch.setattr("biclique.features.maps.BLOCK_ENTRIES", 0)
-    errors = {}
-    for few, rows in ((2**15, 64), (0, 64), (0, 6000)):  # in float64; in blocks of about √n = 77 rows; at once
-        monkeypatch.setattr("biclique.features.maps.PRECISE_ROWS", few)
-        monkeypatch.setattr("biclique.features.maps.LEAST_ROWS", rows)
-        errors[few, rows] = np.abs(weighted_gram(feature_map, X, ones) / expected - 1).max()
-    assert errors[2**15, 64] < 1e-12
-    assert 1e-12 < errors[0, 64] < np.finfo(np.float32).eps
-    assert errors[0, 6000] > 3 * errors[0, 64]
 
 
 def test_large_coefficients_that_cancel_keep_the_digits_of_the_columns():
