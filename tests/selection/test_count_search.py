@@ -137,12 +137,6 @@ def test_every_connected_component_has_a_cluster():
     assert list(result.frame["allowed"])[:6] == [False] * 6
 
 
-def test_fewer_clusters_than_parts_are_left_out_if_that_leaves_any():
-    table = counted((0.9, 0.0, 50), (0.8, 0.0, 50), (0.7, 0.0, 50), (0.6, 0.0, 5))
-    assert choose_count([replace(one, covers_parts=one.n_clusters >= 3) for one in table])[:2] == (3, 4)
-    assert choose_count([replace(one, covers_parts=False) for one in table])[:2] == (2, 3)
-
-
 def test_parts_do_not_count_against_what_every_half_finds_again():
     few, *more = counted((0.97, 0.0, 50), (0.8, 0.0, 50), (0.7, 0.0, 50))
     assert choose_count([replace(few, covers_parts=False), *more])[0] == 2
