@@ -60,7 +60,7 @@ def words(n: int = 300) -> np.ndarray:
     return X
 
 
-def mixed(n: int = 120, gaps: float = 0.05, seed: int = 0, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def mixed(n: int = 120, gaps: float = 0.0, seed: int = 0, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
     """Groups in two columns of numbers, of which one has large values, and three of codes; and the group of each."""
     random = np.random.default_rng(seed)
     y = np.arange(n) % k
@@ -141,7 +141,7 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "repeated": (lambda: groups([20, 20, 20], seed=4)[np.random.RandomState(4).randint(60, size=150)], 3, 0.03),
     "counts": (counts, 3, 0.01),
     "wide": (lambda: groups([20, 20, 20], d=150, apart=20, seed=13), 3, 0.001),
-    "mixed": (lambda: mixed()[0], 3, 3.0),
+    "mixed": (lambda: mixed(gaps=0.05)[0], 3, 3.0),
     "few": (lambda: np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0), 5, 0.1),
     "line": (lambda: np.linspace(0, 1, 200)[:, None], 3, 100.0),
     "middling": (lambda: groups([500, 400, 300], apart=6, seed=14), 3, 0.1),
