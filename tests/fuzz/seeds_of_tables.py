@@ -76,24 +76,17 @@ def npz():
 
 
 def parquet():
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pandas as pd
 
-    names = pa.array([f"n{i}" if i else None for i in range(40)])
-    kinds = pa.array([["a", "b", None][i % 3] for i in range(40)])
-    whole_numbers = pa.array([2**60 + i for i in range(40)])
-    tables = [
-        pa.table({"0": X[:, 0], "1": X[:, 1]}),
-        pa.table({"name": names, "x": X[:, 0], "kind": kinds, "i": whole_numbers}),
-        pa.table({"x": X[:, 0].astype("f4"), "flag": X[:, 1] > 0, "1": pa.array(range(40), pa.int8())}),
+    names = [f"n{i}" if i else None for i in range(40)]
+    kinds = [["a", "b", None][i % 3] for i in range(40)]
+    frames = [
+        pd.DataFrame({"0": X[:, 0], "1": X[:, 1]}),
+        pd.DataFrame({"name": names, "x": X[:, 0], "kind": kinds, "i": 2**60 + np.arange(40)}),
+        pd.DataFrame({"x": X[:, 0].astype("f4"), "flag": X[:, 1] > 0, "1": np.arange(40, dtype="i1")}),
     ]
-    made = []
-    for table in tables:
-        for options in ({"compression": "none"}, {"compression": "zstd"}, {"use_dictionary": False}):
-            file = BytesIO()
-            pq.write_table(table, file, row_group_size=15, **options)
-            made.append(file.getvalue())
-    return made
+    options = ({"compression": None}, {"compression": "zstd"}, {"use_dictionary": False})
+    return [frame.to_parquet(index=False, row_group_size=15, **how) for frame in frames for how in options]
 
 
 def zarr():
