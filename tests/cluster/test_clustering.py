@@ -4,7 +4,6 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.linalg import subspace_angles
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
@@ -21,6 +20,7 @@ from biclique.fit.exact import solve_cut
 from biclique.kernels import Columns
 from biclique.kernels.named import KERNEL_NAMES, make_kernel
 from biclique.scores import clustering_error
+from biclique.spectral.assign import ASSIGNERS
 from tests.optional import Optional
 from tests.oracles import algorithm_1, modularity, order_2_like_sklearn, partition, projector
 
@@ -91,27 +91,6 @@ def test_defaults_without_tuning(load, scaled, most, iris):
     assert model.order_ == 2
 
 
-@pytest.fixture(scope="module")
-def plain(many_blobs):
-    """A kernel on larger data: a stored K, that others are compared with."""
-    model = BicliqueSpectralClustering(5, affinity="rbf", random_state=0).fit(many_blobs[0])
-    assert model.gram_ == "dense"
-    return model
-
-
-@pytest.mark.once
-def test_larger_data_dense_against_tiled(many_blobs, plain):
-    X, dense = many_blobs[0], plain
-    for precision, angle in (("float64", 1e-7), ("float32", 2e-3)):
-        ask = {"affinity": "rbf", "gram": "tiled", "precision": precision, "random_state": 0}
-        tiled = BicliqueSpectralClustering(5, **ask).fit(X)
-        assert tiled.gamma_ == dense.gamma_
-        assert tiled.precision_ == precision
-        np.testing.assert_allclose(tiled.eigenvalues_, dense.eigenvalues_, atol=angle**2 + 1e-6)
-        assert np.sin(subspace_angles(tiled.embedding_, dense.embedding_)).max() < angle
-        assert adjusted_rand_score(tiled.labels_, dense.labels_) > 0.995
-
-
 # Reproducible
 
 
@@ -180,16 +159,21 @@ def test_new_rows_out_of_sight_get_a_label_and_a_finite_embedding(affinity, gram
 # Given matrices
 
 
+@pytest.mark.parametrize("k", [4, 7])
+@pytest.mark.parametrize("assign", sorted(ASSIGNERS))
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
-def test_precomputed_is_the_same_as_the_kernel(convert, blobs):
-    X, _ = blobs
-    K = rbf_kernel(X, gamma=0.05)
-    plain = BicliqueSpectralClustering(4, affinity="rbf", gamma=0.05, order=2, random_state=0).fit(X[:250])
-    model = BicliqueSpectralClustering(4, affinity="precomputed", order=2, random_state=0).fit(convert(K[:250, :250]))
+def test_precomputed_is_the_same_as_the_kernel(convert, assign, k, blobs):
+    X, new = np.repeat(blobs[0][:100], 1 + np.arange(100) % 3, axis=0), blobs[0][200:]  # some rows are equal
+    K, crossed = (convert(rbf_kernel(rows, X, gamma=0.05)) for rows in (X, new))
+    ask = {"order": 2, "assign_labels": assign, "random_state": 0}
+    plain = BicliqueSpectralClustering(k, affinity="rbf", gamma=0.05, **ask).fit(X)
+    model = BicliqueSpectralClustering(k, affinity="precomputed", **ask).fit(K)
     np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
-    assert same(model.labels_, plain.labels_)
-    assert np.array_equal(model.predict(convert(K[:250, :250])), model.labels_)
-    assert same(np.concatenate([model.labels_, model.predict(convert(K[250:, :250]))]), plain.predict(X))
+    assert np.array_equal(model.predict(K), model.labels_)
+    np.testing.assert_allclose(model.transform(K), model.embedding_, atol=1e-12)
+    assert len(np.unique(np.column_stack([X, model.labels_]), axis=0)) == 100  # equal rows have equal labels
+    if k == 4:
+        assert same(np.concatenate([model.labels_, model.predict(crossed)]), plain.predict(np.concatenate([X, new])))
     assert model.gamma_ is None
     assert model.gram_ == ("dense" if convert is np.asarray else "sparse")
 

@@ -1,7 +1,6 @@
 """Estimators with affinity="gower": tables of numbers and categories, with gaps."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, GapsWarning, ParameterError
 from biclique.kernels import Columns, Gower
 from biclique.selection import order_path
-from tests.golden import data
+from tests.golden.data import mixed
 from tests.optional import Optional, needs
 from tests.oracles import algorithm_1, gower_kernel
 
@@ -20,7 +19,6 @@ pd = Optional("pandas")
 pl = Optional("polars")
 da = Optional("dask.array")
 
-mixed = partial(data.mixed, gaps=0.0)
 MASK = np.array([False, False, True, True, True])
 CODES = [2, 3, 4]
 PRECISIONS = ("float32", "float64")

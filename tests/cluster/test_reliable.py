@@ -1,7 +1,5 @@
 """Limits, masks, seeds, given matrices with equal rows: what must not surprise."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import DataError, MemoryLimitError
+from tests.calls import peak_memory
 
 ESTIMATORS = (BicliqueSpectralClustering, BicliqueSpectralEmbedding, BicliqueKernelKMeans)
 
@@ -33,28 +32,6 @@ def test_masks_are_refused_not_ignored(estimator):
     with pytest.raises(DataError, match="sample_weight has masked values, the first in row 5"):
         estimator(3).fit(blobs(), sample_weight=weights)
     estimator(3, random_state=0).fit(np.ma.masked_array(blobs(), mask=False))  # nothing is masked
-
-
-# Given matrices
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("assign", ["kmeans", "cluster_qr", "discretize", "kernel_kmeans"])
-@pytest.mark.parametrize("k", [3, 7])
-def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
-    X = np.repeat(blobs(60), np.random.default_rng(0).integers(1, 5, 60), axis=0)
-    K = rbf_kernel(X, gamma=0.3)
-    K = (K + K.T) / 2
-    fit = {"order": 2, "assign_labels": assign, "random_state": 0}
-    model = BicliqueSpectralClustering(k, affinity="precomputed", **fit).fit(stored(K))
-    of_rows = BicliqueSpectralClustering(k, affinity="rbf", gamma=0.3, **fit).fit(X)
-    assert np.array_equal(model.predict(stored(K)), model.labels_)
-    np.testing.assert_allclose(model.transform(stored(K)), model.embedding_, atol=1e-12)
-    np.testing.assert_allclose(model.eigenvalues_, of_rows.eigenvalues_, atol=1e-6)
-    # Equal rows have equal labels, and weights are repeated rows.
-    _, same = np.unique(X, axis=0, return_inverse=True)
-    assert all(len(set(model.labels_[same == i])) == 1 for i in range(same.max() + 1))
 
 
 @pytest.mark.parametrize(
@@ -91,14 +68,12 @@ def test_a_given_matrix_keeps_to_the_free_memory(make, monkeypatch):
     K = make(rbf_kernel(blobs(900), gamma=0.3))
     limit = 2 * 2**20
     monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: limit)
-    tracemalloc.start()
-    try:
+
+    def refused():
         with pytest.raises(MemoryLimitError, match=r"given .*matrix needs .* are free: make the matrix symmetric"):
             BicliqueSpectralClustering(3, affinity="precomputed").fit(K)
-        taken = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert taken < 2 * limit
+
+    assert peak_memory(refused)[0] < 2 * limit
     monkeypatch.undo()
     BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
 
