@@ -1,6 +1,9 @@
 """A model from a file predicts, transforms and is sure with the same bits as the one that was saved."""
 
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -210,6 +213,20 @@ def test_of_a_device_the_host_s_copy_is_saved(groups, tmp_path, parameters):
     for X in groups:
         for name in ("predict", "transform", "predict_proba"):
             assert np.array_equal(getattr(again, name)(X), getattr(on_host, name)(X))
+
+
+def test_from_another_process_and_folder(groups, tmp_path):
+    model = make_pipeline(StandardScaler(), BicliqueSpectralClustering(3, random_state=0)).fit(groups[0])
+    biclique.save(model, tmp_path / "m.skops")
+    np.save(tmp_path / "new.npy", groups[1])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code = (
+        "import numpy as np, biclique; np.save('found', biclique.load('../m.skops').transform(np.load('../new.npy')))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], cwd=elsewhere, check=True, env=environment)
+    np.testing.assert_array_equal(np.load(elsewhere / "found.npy"), model.transform(groups[1]))
 
 
 def test_labels_and_embedding_are_left_out_unless_asked_for(groups, tmp_path):
