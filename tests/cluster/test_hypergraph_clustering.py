@@ -15,8 +15,7 @@ from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWar
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, distortion, k_way_normalized_cut, to_hypergraphx, to_xgi
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.scores import clustering_error
-from tests import oracles
-from tests.golden import data
+from tests import data, oracles
 from tests.optional import Optional
 
 pd = Optional("pandas")

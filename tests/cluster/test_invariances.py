@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from biclique import BicliqueSpectralClustering
-from tests.golden.data import words
+from tests.data import words
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 

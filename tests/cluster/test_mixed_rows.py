@@ -11,7 +11,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, GapsWarning, ParameterError
 from biclique.kernels import Columns, Gower
 from biclique.selection import order_path
-from tests.golden.data import mixed
+from tests.data import mixed
 from tests.optional import Optional, needs
 from tests.oracles import algorithm_1, gower_kernel
 

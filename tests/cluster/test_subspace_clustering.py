@@ -12,9 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, FewerClustersWarning, MemoryLimitError
 from biclique.hypergraph import draw_together, edge_distances, fit_subspaces, linked_pairs
-from tests import oracles
+from tests import data, oracles
 from tests.conftest import frozen
-from tests.golden import data
 
 
 def subspaces(size=40, seed=0, **how):

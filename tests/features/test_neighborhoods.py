@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering
 from biclique.features.neighborhoods import NeighborhoodMap, canonical_order, joined_components
 from tests import oracles
+from tests.data import far_groups, normal
 
 FLOOR = 2.0**-52
 
@@ -20,22 +21,11 @@ def fitted(X, k, weights=None, **parameters):
     return BicliqueSpectralClustering(n_clusters=k, **chosen).fit(X, sample_weight=weights)
 
 
-def normal(n, d, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
 def lattice(d, seed=0, n=60):
     """At most n points with whole coordinates, in random order."""
     side = {1: 60, 2: 8, 3: 5, 4: 3, 5: 3}[d]
     points = np.array(list(product(range(side), repeat=d)), dtype=float)
     return np.random.default_rng(seed).permutation(points)[:n]
-
-
-def far_groups(centres, size, seed=0):
-    """Normal groups of equal size, and the group of every row."""
-    centres = np.asarray(centres, dtype=float)
-    X = np.repeat(centres, size, axis=0) + normal(len(centres) * size, centres.shape[1], seed)
-    return X, np.repeat(np.arange(len(centres)), size)
 
 
 def members(feature_map, X):

@@ -20,6 +20,7 @@ from biclique.exceptions import (
     RankWarning,
 )
 from biclique.spectral.assign import ASSIGNERS
+from tests.data import far_groups
 
 
 def fitted(X, n_clusters=2, sample_weight=None, **parameters):
@@ -47,11 +48,7 @@ SHAPES = {
 }
 
 
-def far_blobs(*sizes):
-    """Groups in a row, far from each other."""
-    random = np.random.default_rng(0)
-    X = np.concatenate([random.normal(size=(n, 2)) + [100 * i, 0] for i, n in enumerate(sizes)])
-    return X, np.repeat(np.arange(len(sizes)), sizes)
+ON_A_LINE = [[0, 0], [100, 0], [200, 0], [300, 0]]
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 3, 25])
@@ -84,7 +81,7 @@ def test_labels_are_those_of_scikit_learn(shape):
 
 
 def test_at_least_as_many_components_as_clusters_are_grouped_whole():
-    X, y = far_blobs(400, 300, 200, 100)
+    X, y = far_groups(ON_A_LINE, [400, 300, 200, 100])
     with pytest.warns(
         DisconnectedWarning, match=r"4 connected components \(400, 300, 200, 100 of 1000 rows\), more than the 2 clu"
     ):
@@ -100,7 +97,7 @@ def test_at_least_as_many_components_as_clusters_are_grouped_whole():
 
 
 def test_fewer_components_than_clusters():
-    X, y = far_blobs(300, 200)
+    X, y = far_groups(ON_A_LINE[:2], [300, 200])
     model = fitted(X, 5)
     assert set(model.labels_.tolist()) == set(range(5))
     assert all(len(set(y[model.labels_ == label].tolist())) == 1 for label in range(5))
@@ -127,7 +124,7 @@ def test_new_rows():
 
 
 def test_rows_that_are_like_no_training_row():
-    X, _ = far_blobs(60, 60)
+    X, _ = far_groups(ON_A_LINE[:2], 60)
     model = fitted(X)
     near, far = model.labels_[0], model.labels_[-1]
     assert model.predict([[-1e4, 0.0], [-9, 7], [40, 0], [60, 0], [1e5, 1e4]]).tolist() == [near, near, near, far, far]

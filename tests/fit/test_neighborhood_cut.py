@@ -15,7 +15,7 @@ from biclique.fit import neighborhood_cut
 from biclique.fit.neighborhood_cut import landmark_count, landmark_pairs
 from biclique.kernels import Gower
 from tests import oracles
-from tests.golden.data import mixed
+from tests.data import mixed
 from tests.optional import Optional, needs
 
 da = Optional("dask.array")

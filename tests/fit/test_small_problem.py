@@ -11,14 +11,9 @@ from biclique.kernels import RBF, Laplacian, Linear
 from biclique.rows.array import ArrayRows
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import top_eigenpairs
+from tests.data import normal as rows
 
 N = 400
-
-
-def rows(n=N, d=3, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n, d))
-    X.setflags(write=False)
-    return X
 
 
 def in_chunks(X, weights, size):

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import biclique
 from biclique.kernels import Gower, Kernel
-from tests.golden.data import DATA, GIVEN, SOURCES, rows_of, weights_of
+from tests.data import DATA, GIVEN, SOURCES, rows_of, weights_of
 from tests.golden.record import Case, Record, attempt, note, note_model
 
 ESTIMATORS = {

@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique.exceptions import DataError, ParameterError
 from biclique.selection import layers
+from tests.calls import refusals
 
 CENTRES = np.array([[x + a, y + b] for x in (0, 100) for y in (0, 100) for a in (0, 10) for b in (0, 10)])
 
@@ -38,18 +39,17 @@ def test_nested_layers_are_nested():
     np.testing.assert_array_equal(found[:, 2], layers(X, [25])[:, 0])
 
 
-def test_rows_of_weight_zero_and_wrong_arguments(squares):
-    X = squares[0][:100]
+def test_rows_of_weight_zero_have_no_label(squares):
     weights = np.ones(100)
     weights[7] = 0
-    found = layers(X, [2], sample_weight=weights)
+    found = layers(squares[0][:100], [2], sample_weight=weights)
     assert found[7, 0] == -1
     assert found.max() == 1
-    with pytest.raises(ParameterError, match="numbers"):
-        layers(X, [])
-    with pytest.raises(ParameterError, match="numbers"):
-        layers(X, [0])
-    with pytest.raises(ParameterError, match="nested"):
-        layers(X, [2], nested="yes")
-    with pytest.raises(DataError):
-        layers(X, [200])
+
+
+test_wrong_arguments_are_refused = refusals(
+    (lambda: layers(CENTRES, []), ParameterError, "numbers"),
+    (lambda: layers(CENTRES, [0]), ParameterError, "numbers"),
+    (lambda: layers(CENTRES, [2], nested="yes"), ParameterError, "nested"),
+    (lambda: layers(CENTRES, [200]), DataError, "fewer than"),
+)

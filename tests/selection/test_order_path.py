@@ -1,5 +1,7 @@
 """One K at several orders: what a fit at each order finds."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +11,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
 from biclique.selection import order_path
 from tests import oracles
+from tests.calls import refusals
 
 ORDERS = [2, 2.1, 4, np.inf]
 
@@ -75,16 +78,12 @@ def test_same_bits_for_any_number_of_threads():
     assert str(one).splitlines()[0].split()[:2] == ["order", "cut"]
 
 
-def test_bad_arguments():
-    X = load_iris().data
-    for orders in ([], 3):
-        with pytest.raises(ParameterError, match="orders must be numbers from 2 to infinity, at least one"):
-            order_path(X, orders, n_clusters=3)
-    with pytest.raises(ParameterError, match="order must be at least 2"):
-        order_path(X, [2, 1.5], n_clusters=3)
-    with pytest.raises(ParameterError, match="sample_weight is 0 in 1 rows"):
-        order_path(X, [2], n_clusters=3, sample_weight=np.arange(150))
-    with pytest.raises(ParameterError, match=r"'neighborhoods' has order 2: use affinity='rbf'"):
-        order_path(X, [2], n_clusters=3, affinity="neighborhoods")
-    with pytest.raises(DataError, match="square matrix"):
-        order_path(X, [2], n_clusters=3, affinity="precomputed")
+PATH = partial(order_path, load_iris().data, n_clusters=3)
+test_bad_arguments_are_refused = refusals(
+    (partial(PATH, []), ParameterError, "orders must be numbers from 2 to infinity, at least one"),
+    (partial(PATH, 3), ParameterError, "orders must be numbers from 2 to infinity, at least one"),
+    (partial(PATH, [2, 1.5]), ParameterError, "order must be at least 2"),
+    (partial(PATH, [2], sample_weight=np.arange(150)), ParameterError, "sample_weight is 0 in 1 rows"),
+    (partial(PATH, [2], affinity="neighborhoods"), ParameterError, "'neighborhoods' has order 2: use affinity='rbf'"),
+    (partial(PATH, [2], affinity="precomputed"), DataError, "square matrix"),
+)

@@ -1,4 +1,4 @@
-"""Data of the golden cases: small, from fixed seeds, read-only."""
+"""Data of golden cases and of tests: small, from fixed seeds."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ def groups(sizes: list[int], d: int = 4, apart: float = 8.0, spread: float = 1.0
     each = np.repeat(np.arange(len(sizes)), sizes)
     X = centres[each] + spread * random.standard_normal((len(each), d))
     return X[random.permutation(len(X))]
+
+
+def normal(n: int = 400, d: int = 3, seed: int = 0) -> np.ndarray:
+    """Normal rows without groups, read-only."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X.setflags(write=False)
+    return X
+
+
+def far_groups(centres: Any, sizes: Any, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Normal groups of these sizes, or of one, around these centres, and the group of every row."""
+    centres = np.asarray(centres, dtype=float)
+    each = np.repeat(np.arange(len(centres)), sizes)
+    return centres[each] + normal(len(each), centres.shape[1], seed), each
 
 
 def parted() -> np.ndarray:
