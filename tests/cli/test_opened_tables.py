@@ -81,7 +81,7 @@ def test_the_file_is_that_of_the_table_in_memory(cli, done, table, small_memory,
         case "npy":
             np.save("t.npy", numbers)
         case "zarr":
-            zarr.create_array("t.zarr", shape=numbers.shape, chunks=(512, 4), dtype="f8")[:] = numbers
+            zarr.create_array("t.zarr", shape=numbers.shape, chunks=(512, 3), dtype="f8")[:] = numbers
     results = []
     for place in ("memory", "lazy"):
         if place == "lazy":

@@ -113,9 +113,9 @@ def test_names_with_commas_and_dashes():
     assert names_of("t", "--drop", ['"a,b",c'], ["a,b", "c"]) == ["a,b", "c"]
     assert names_of("t", "--id", [""], ["", "c"]) == [""]
     refuses(TableError, "--drop names column 'x'", names_of, "t", "--drop", ["a,x"], ["a"])
-    advice = Advice(id=[""], drop=["-v", "a b", "c,d", "e"], dates="ordinal")
+    advice = Advice(id=[""], drop=["-v", "a b", "c,d", "e"], dates="ordinal", date_order="day")
     pasted = command(["cluster", "t.csv"], advice)
-    assert pasted == "biclique cluster t.csv --id '' '--drop=-v,a b,e' --drop c,d --dates ordinal"
+    assert pasted == "biclique cluster t.csv --id '' '--drop=-v,a b,e' --drop c,d --date-order day --dates ordinal"
 
 
 def test_gower_takes_categories_and_gaps_as_they_are(cli, done, people):
@@ -127,29 +127,6 @@ def test_gower_takes_categories_and_gaps_as_they_are(cli, done, people):
     assert lines_of("a.csv") == lines_of("b.csv")
     groups = [line.split(",")[1] for line in lines_of("a.csv")[1:]]
     assert all(len({groups[i] for i in range(start, N, 3)}) == 1 for start in range(3))
-
-
-def days(form):
-    """Days in two groups of years."""
-    dates = [(2000 + i % 2 * 20, 1 + i % 12, 1 + i % 28) for i in range(60)]
-    lines = [f"{i % 2 * 9 + i % 7 / 9},{form.format(*date)}\n" for i, date in enumerate(dates)]
-    return "x,day\n" + "".join(lines)
-
-
-def test_dates_with_the_year_last(cli, refused, explained, tmp_path):
-    (tmp_path / "t.csv").write_text(days("{2:02}/{1:02}/{0}"))
-    err = explained("cluster t.csv -k 2 --save m.skops -o a.csv")
-    assert "date written day/month/year, such as '13/01/2000': say so with --date-order day" in err
-    assert pasted(err).endswith("--date-order day --dates ordinal")
-    assert cli(f"{pasted(err)} -q") == (0, "", "")
-    assert cli("predict m.skops t.csv -o b.csv -q") == (0, "", "")  # it remembers the order
-    (tmp_path / "iso.csv").write_text(days("{0}-{1:02}-{2:02}"))
-    assert cli("cluster iso.csv -k 2 --dates ordinal --save m.skops -q") == (0, "", "")
-    error = refused("predict m.skops t.csv")
-    assert error[0] == "3"
-    assert "held dates in fit and holds texts now, such as '01/01/2000': mend the values, or say how" in error
-    assert cli("predict m.skops t.csv --date-order day -o c.csv -q") == (0, "", "")
-    assert lines_of("a.csv") == lines_of("b.csv") == lines_of("c.csv")
 
 
 POINTS = "numbers with a decimal point: a file is read with one decimal sign"

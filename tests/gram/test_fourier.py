@@ -202,16 +202,3 @@ def test_fits_are_those_of_exact_tiles(data):
     assert (fast.predict(X) == fast.labels_).all()
     new = X[:50] + 1e-3
     assert adjusted_rand_score(fast.predict(new), tiled.predict(new)) > 0.97
-
-
-def test_weights_are_repeated_rows_and_those_of_exact_tiles():
-    X, counts = spread_rows(2)[-300:], np.random.default_rng(0).integers(1, 4, 300)
-    options = {"affinity": "rbf", "random_state": 0, "gamma": 0.5}
-    fast, tiled = (
-        BicliqueSpectralClustering(4, gram=gram, precision="float64", **options).fit(X, sample_weight=counts)
-        for gram in ("fourier", "tiled")
-    )
-    repeated = BicliqueSpectralClustering(4, gram="fourier", **options).fit(np.repeat(X, counts, axis=0))
-    for found, labels in ((tiled, tiled.labels_), (repeated, repeated.labels_[np.cumsum(counts) - 1])):
-        np.testing.assert_allclose(fast.eigenvalues_, found.eigenvalues_, atol=1e-5)
-        np.testing.assert_array_equal(fast.labels_, labels)

@@ -62,15 +62,6 @@ def test_parquet_by_groups_of_rows(tmp_path):
     same(open_lazily(tmp_path / "folder.parquet"), read_frame(tmp_path / "folder.parquet"))
 
 
-def test_arrays(tmp_path):
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    np.save(tmp_path / "t.npy", X)
-    same(open_lazily(tmp_path / "t.npy", texts=["1"]), read_frame(tmp_path / "t.npy", texts=["1"]))
-    zarr = pytest.importorskip("zarr")
-    zarr.create_array(tmp_path / "t.zarr", data=X, chunks=(30, 2))
-    same(open_lazily(tmp_path / "t.zarr"), read_frame(tmp_path / "t.npy"))
-
-
 def test_a_file_that_changes_between_passes(tmp_path):
     for name in ("t.csv", "t.parquet"):
         path = tmp_path / name

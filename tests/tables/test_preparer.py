@@ -4,13 +4,9 @@ from contextlib import nullcontext as no_warning
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, TableWarning
-from biclique.kernels.gower import Gower
 from biclique.tables.diagnosis import ColumnsError
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.used_columns import warn_about_clusters
@@ -231,13 +227,6 @@ def test_output_as_frames_keeps_the_index_of_the_rows_that_stay():
         assert made.columns.tolist() == preparer.get_feature_names_out().tolist()
 
 
-def test_in_a_pipeline():
-    X, y = make_blobs(60, random_state=0)
-    some = table(x=X[:, 0], y=X[:, 1], color=np.array(["red", "green", "blue"])[y])
-    pipeline = make_pipeline(TablePreparer(categorical="auto"), BicliqueSpectralClustering(3)).fit(some)
-    assert np.array_equal(pipeline.predict(some), pipeline[-1].labels_)
-
-
 def test_codes_and_gaps_are_what_gower_takes():
     table = mixed()
     preparer = TablePreparer(**OPTIONS, missing="keep", encode="codes", scale="none").fit(pd.DataFrame(table))
@@ -251,9 +240,6 @@ def test_codes_and_gaps_are_what_gower_takes():
     table["color"][0] = "mauve"
     with pytest.warns(TableWarning, match="1 level that fit did not see, in 1 of 12 rows: 'mauve'"):
         assert preparer.transform(pd.DataFrame(table))[0, 3] == 3  # a code of its own
-    gower = Gower(categorical=preparer.categorical_places_)
-    labels = BicliqueSpectralClustering(2, affinity=gower, random_state=0).fit_predict(X)
-    assert len(labels) == 12
 
 
 def test_amounts_are_numbers():

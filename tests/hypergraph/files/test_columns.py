@@ -87,6 +87,9 @@ EDGE_LISTS = [
     ("l.csv", PAPERS, {"edge_column": 0, "vertex_column": 1, "header": np.False_}, {"paper": ["author"], **EDGES}),
     ("l.csv", "edge,vertex\nx,a\nx,b\n", {"header": False}, [["edge", "vertex"], ["x", "a"], ["x", "b"]]),
     ("l.csv", "edge,vertex\nx,a\nx,b\n", {"header": True}, {"x": ["a", "b"]}),
+    ("l.csv", "source,target\n1,2\n2,3\n", {"header": False}, [["source", "target"], ["1", "2"], ["2", "3"]]),
+    ("l.csv", "source,target\n1,2\n2,3\n", {"header": True}, [[1, 2], [2, 3]]),
+    ("l.csv", "club,who\nr,a\nr,b\ns,a\n", {"header": False}, [["club", "who"], ["r", "a"], ["r", "b"], ["s", "a"]]),
     ("l.csv", "edge,vertices\nCuts,Ann;Bob\n", {"separator": ";"}, {"Cuts": ["Ann", "Bob"]}),
     ("l.csv", "authors\nAnn;Ann;Bob\n", LISTS, [["Ann", "Ann", "Bob"]]),
     ("l.csv", "edge,author\np1,ann\np1,bob\np2,ann\np2,cy\n", {"vertex_column": "author"}, EDGES),
@@ -106,19 +109,6 @@ EDGE_LISTS = [
 def test_edge_lists(name, content, options, edges, write):
     make = {dict: Hypergraph.from_dict, list: Hypergraph.from_edges}.get(type(edges), as_hypergraph)
     assert read_hypergraph(write(content, name), **options) == make(edges)
-
-
-# Named columns
-
-
-@pytest.mark.parametrize("weights", [None, [0.25, 3.0]])
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_what_is_written_can_be_read_by_names(weights, ending, tmp_path):
-    path = tmp_path / f"h.{ending}"
-    hypergraph = Hypergraph.from_dict({"p,1": ["ann;x", "bob"], "p2": ["ann;x", "c\ny"]}, weights)
-    write_hypergraph(hypergraph, path)
-    weight = {} if weights is None else {"weight_column": "weight"}
-    assert read_hypergraph(path, edge_column="edge", vertex_column="vertex", **weight) == hypergraph
 
 
 names = st.text("ab,;|\t 'é\"\n7", max_size=4).map(str.strip).filter(bool)
@@ -233,14 +223,6 @@ def test_a_first_line_that_looks_like_a_header(content, reason, options, write):
         read_hypergraph(path)
     assert "\n" not in str(caught.value)
     assert "--no-header" in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [PAPERS, "club,who\nr,a\nr,b\ns,a\n", "source,target\n1,2\n2,3\n"])
-def test_ways_out_if_every_line_is_an_edge(content, write):
-    path, edges = write(content), [line.split(",") for line in content.splitlines()]
-    assert read_hypergraph(path, header=False) == Hypergraph.from_edges(edges)
-    below = read_hypergraph(path, header=True)
-    assert [sorted(map(str, edge)) for edge in below.edges()] == [sorted(edge) for edge in edges[1:]]
 
 
 @pytest.mark.parametrize(
