@@ -6,8 +6,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import FewerClustersWarning
+from biclique.spectral import rounding
 from biclique.spectral.assign import ASSIGNERS as ALL_ASSIGNERS
-from biclique.spectral.rounding import few_distinct_rows, spread_out_rows, weighted_means
+from biclique.spectral.rounding import few_distinct_rows, lloyd, spread_out_rows, weighted_means
 from tests import oracles
 
 # Those that need nothing but the embedding.
@@ -73,6 +74,20 @@ def test_more_starts_are_never_worse_than_fewer_from_the_same_seed():
         return np.min(((rows[:, None] - rule.centres[None]) ** 2).sum(axis=2), axis=1).sum()
 
     assert all(inertia(20, seed) <= inertia(2, seed) * (1 + 1e-5) for seed in range(5))
+
+
+@pytest.mark.parametrize(("k", "starts"), [(2, 10), (10, 10), (20, 5), (50, 2), (51, 1)])
+def test_many_clusters_have_fewer_starts_and_the_first_is_always_there(k, starts, monkeypatch):
+    rows, truth = embedding(k, n=5 * k, noise=0.02)
+    made = []
+
+    def noted(embedding, weights, n_clusters, init, random, n_init=1):
+        made.extend([init if isinstance(init, str) else "first"] * n_init)
+        return lloyd(embedding, weights, n_clusters, init, random, n_init)
+
+    monkeypatch.setattr(rounding, "lloyd", noted)
+    assert adjusted_rand_score(truth, labels_of("kmeans", rows, k, n_init="auto")) == 1
+    assert made == ["first"] + ["k-means++"] * (starts - 1)
 
 
 def test_more_clusters_than_columns_and_the_reverse():

@@ -60,8 +60,9 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default="kmeans"
         From the embedding to labels. "cluster_qr" and "discretize" need as many components as clusters.
         "kernel_kmeans" goes on from k-means with steps that lower the order-m cut itself, one pass over K each.
-    n_init : int, default=10
-        Starts of k-means. With 1: a single k-means++ start; with more, the first is deterministic.
+    n_init : int or "auto", default="auto"
+        Starts of k-means. With 1: a single k-means++ start; with more, the first is deterministic. "auto" is 10 for up
+        to 10 clusters, 100/k for more, and the deterministic start alone for more than 50.
     random_state : int, RandomState or None
         For landmarks and k-means; with a kernel also for the rows that choose gamma and the solver's start. Fix it for
         equal results.
@@ -170,7 +171,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     _: KW_ONLY
     n_components: int | None = None
     assign_labels: str = "kmeans"
-    n_init: int = 10
+    n_init: int | str = "auto"
     row_normalize: bool | str = "auto"
 
     def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:

@@ -139,7 +139,7 @@ def _cut(patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.ra
         return np.arange(n) % k
     rows = embedded(patterns, weights, k)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
+    return assign_in_place("kmeans", rows, weights, k, n_init="auto", random_state=random).contiguous().labels
 
 
 @dataclass(eq=False, repr=False)

@@ -51,7 +51,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     row_normalize : bool, default True
         Scale the rows of the embedding to length 1, so that vertices of low and of high degree count alike.
     assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default "kmeans"
-    n_init : int, default 10
+    n_init : int or "auto", default "auto"
+        Starts of k-means: 10 for up to 10 clusters, then fewer.
     random_state : int, RandomState or None
     eigen_tol : float or "auto"
         Angle to the true eigenvectors that is asked for; "auto" is 1e-8.
@@ -104,7 +105,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     n_components: int | None = None
     row_normalize: bool = True
     assign_labels: str = "kmeans"
-    n_init: int = 10
+    n_init: int | str = "auto"
     random_state: int | np.random.RandomState | None = None
     eigen_tol: float | str = "auto"
     n_jobs: int | None = None

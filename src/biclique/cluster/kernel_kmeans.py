@@ -17,7 +17,7 @@ from biclique.fit.settings import CONSTRAINTS, Check, Settings
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.rows.checks import check_weights
-from biclique.runtime.arguments import check_choice, check_random
+from biclique.runtime.arguments import MOST_STARTS, check_choice, check_count, check_random
 from biclique.runtime.namespace import unit_rows
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import (
@@ -99,6 +99,7 @@ class BicliqueKernelKMeans(ClustererBase):
         **CONSTRAINTS,
         "init": partial(check_choice, allowed=("spectral", "random", "k-means++")),
         "weights": _weights,
+        "n_init": partial(check_count, most=MOST_STARTS),
     }
 
     n_clusters: int = 8

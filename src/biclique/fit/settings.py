@@ -161,7 +161,7 @@ class Settings:
     n_clusters: int | None = None
     """None if only an embedding is wanted."""
     assign_labels: str = "kmeans"
-    n_init: int = 10
+    n_init: int | str = "auto"
     row_normalize: bool | str = "auto"
     random_state: RandomState = None
     n_jobs: int | None = None
@@ -348,7 +348,7 @@ CONSTRAINTS: dict[str, Check] = {
     "eigen_solver": or_word(None, partial(check_choice, allowed=EIGEN_SOLVERS)),
     "device": a_device,
     "n_clusters": check_count,
-    "n_init": partial(check_count, most=MOST_STARTS),
+    "n_init": or_word("auto", partial(check_count, most=MOST_STARTS)),
     "assign_labels": partial(check_choice, allowed=ASSIGNERS),
     "n_components": or_word(None, check_count),
     "max_iter": check_count,

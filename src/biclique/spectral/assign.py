@@ -82,7 +82,7 @@ def lowered_cut(
     *,
     cut: NormalizedCut,
     order: IntArray | None = None,
-    n_init: int,
+    n_init: int | str,
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:
     """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
@@ -129,7 +129,7 @@ def assign_sampled(
     n_clusters: int,
     *,
     cut: NormalizedCut | None,
-    n_init: int,
+    n_init: int | str,
     random_state: int | np.random.RandomState | None,
     sample_rows: int = SAMPLE_ROWS,
     order: IntArray | None = None,
@@ -195,7 +195,7 @@ def assign_in_place(
     n_clusters: int,
     *,
     cut: NormalizedCut | None = None,
-    n_init: int,
+    n_init: int | str,
     random_state: RandomState,
     order: IntArray | None = None,
 ) -> Assignment:

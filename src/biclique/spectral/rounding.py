@@ -23,6 +23,9 @@ TIE = 1e-6
 SAME = 1e-9
 """Rows that differ by less, as a share of the largest entry, are equal: what is left is rounding."""
 
+STARTS = 10
+"""Starts of k-means for up to so many clusters; 100/k for more, where the first start is hardly ever beaten."""
+
 LOST = 1e-4
 """Squares that were made this much smaller by subtractions are computed anew: four of their sixteen digits are lost."""
 
@@ -124,13 +127,14 @@ def kmeans(
     weights: FloatArray,
     n_clusters: int,
     *,
-    n_init: int,
+    n_init: int | str,
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:
     """Weighted k-means.
 
     With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
     the first start is deterministic, and is left only for a start that is better by more than rounding.
+    With "auto" these are ten for up to ten clusters, 100/k for more; the first one alone for more than 50.
 
     If there are no more distinct rows than clusters, each is a cluster: k-means would split one by its rounding.
     """
@@ -139,10 +143,11 @@ def kmeans(
     if centres is None and n_init == 1:
         centres, _ = lloyd(embedding, weights, n_clusters, "k-means++", random)
     elif centres is None:
+        starts = min(STARTS, STARTS**2 // n_clusters) if isinstance(n_init, str) else n_init
         centres, least = lloyd(embedding, weights, n_clusters, first_centres(embedding, weights, n_clusters), random)
-        others, inertia = lloyd(embedding, weights, n_clusters, "k-means++", random, n_init - 1)
-        if inertia < (1 - TIE) * least:
-            centres = others
+        if starts > 1:
+            others, inertia = lloyd(embedding, weights, n_clusters, "k-means++", random, starts - 1)
+            centres = others if inertia < (1 - TIE) * least else centres
     return assigned(NearestCentre(centres[sorted_order(centres)]), embedding)
 
 
