@@ -9,7 +9,7 @@
     small    iris, 1,000 × 2 and digits beside scikit-learn's neighbours
     growth   seconds against rows, columns, clusters and landmarks, and the slope of the last step in log-log
     beside   blobs, moons and groups of 90, 8 and 2 %: ours beside k-means, Nystroem, HDBSCAN and others
-    disk     --big rows from an .npy file, in chunks of Dask
+    disk     --big rows from files: a memory map, and the command line with .npy and Parquet
     peers    the same gamma in scikit-learn, dask-ml and ncut-pytorch (scale_peers.py says how to install these)
 
 Every contender runs in a process of its own on rows that it loads from a file, so that its peak memory is its own: the
@@ -213,27 +213,28 @@ def beside(bench: Bench) -> None:
 
 def disk(bench: Bench) -> None:
     big = bench.options.big
-    header(
-        f"{big} × {DIMENSIONS} float32 rows from an .npy file",
-        "rows",
-        "seconds",
-        "products",
-        "bar",
-        "reach",
-        "ARI",
-        "memory bar",
-        *TIMED,
-    )
-    found = bench.measure("ours", bench.rows("blobs", big), from_file=True)
-    if "failed" in found:
-        row(big, found["failed"])
-        return
-    whole = big == 10**7
-    met = [bench.bar("disk, products", found["products"], bar, whole) for bar in (80, 40)]
-    memory = bench.bar("disk, GB", found["peak"] / 1e9, 1.5, whole)
-    numbers = f"{found['seconds']:.2f}", f"{found['products']:.1f}"
-    row(big, *numbers, *met, f"{found['ari']:.4f}", memory, *timed(found))
-    bench.rows("blobs", big).unlink()
+    columns = ("seconds", "products", "bar", "reach", "ARI", "memory bar", "own MB", "MB of files", *TIMED)
+    header(f"{big} × {DIMENSIONS} float32 rows from files", "from", *columns)
+    path = bench.rows("blobs", big)
+    for label, method, ending in (
+        ("a memory map of .npy", "ours", ".npy"),
+        ("biclique cluster rows.npy", "command", ".npy"),
+        ("biclique cluster rows.parquet", "command", ".parquet"),
+    ):
+        if ending == ".parquet":
+            scale_peers.write_parquet(path)
+        found = bench.measure(method, path.with_suffix(ending), from_file=True)
+        if "failed" in found:
+            row(label, found["failed"])
+            continue
+        whole = big == 10**7
+        met = [bench.bar(f"{label}, products", found["products"], bar, whole) for bar in (80, 40)]
+        memory = bench.bar(f"{label}, GB", found["peak"] / 1e9, 1.5, whole)
+        parts = (f"{found[name] / 1e6:.0f}" for name in ("own", "of_files"))
+        numbers = f"{found['seconds']:.2f}", f"{found['products']:.1f}"
+        row(label, *numbers, *met, f"{found['ari']:.4f}", memory, *parts, *timed(found))
+    for ending in (".npy", ".parquet"):
+        path.with_suffix(ending).unlink()
 
 
 def peers(bench: Bench) -> None:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import resource
 import time
 import warnings
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,7 @@ DIMENSIONS, CLUSTERS = 16, 10
 CHUNK = 100_000  # rows written at a time: fewer rows are the first of more
 Found = tuple[np.ndarray, dict[str, Any]]
 DASK_CHUNK = 100_000
+GROUP_ROWS = 2**20  # of a Parquet file
 INSTALL = {
     "dask": ("dask_ml", "pip install dask-ml"),
     "hdbscan": ("hdbscan", "pip install hdbscan"),
@@ -57,6 +61,19 @@ def write_blobs(path: Path, n: int, name: str) -> None:
         X[top : top + CHUNK], truth[top : top + CHUNK] = rows[: n - top], group[: n - top]
     X.flush()
     np.save(truth_path(path), truth)
+
+
+def write_parquet(path: Path) -> None:
+    """The rows of an .npy file as Parquet, in the groups of rows that pyarrow makes."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = np.load(path, mmap_mode="r")
+    schema = pyarrow.schema([(f"x{j}", pyarrow.float32()) for j in range(rows.shape[1])])
+    with parquet.ParquetWriter(path.with_suffix(".parquet"), schema) as writer:
+        for top in range(0, len(rows), GROUP_ROWS):
+            block = np.ascontiguousarray(rows[top : top + GROUP_ROWS].T)
+            writer.write_table(pyarrow.Table.from_arrays(list(map(pyarrow.array, block)), schema=schema))
 
 
 def truth_path(path: Path) -> Path:
@@ -105,14 +122,25 @@ def ours(X: Any, k: int, seed: int = 0, probabilities: int = 0, **parameters: An
     if "gram" in parameters:
         parameters = {"affinity": "rbf", **parameters}
     if isinstance(X, str):
-        import dask.array
-
-        rows = np.load(X, mmap_mode="r")
-        X = dask.array.from_array(rows, chunks=(min(DASK_CHUNK, len(rows)), -1))
+        X = np.load(X, mmap_mode="r")
     model = BicliqueSpectralClustering(k, random_state=seed, **parameters).fit(X)
     if probabilities:
         model.predict_proba(X[:probabilities])
     return np.asarray(model.labels_), {"gamma": model.gamma_, "rank": model.rank_}
+
+
+def command(X: str, k: int) -> Found:
+    """``biclique cluster`` of a file, with the labels in another."""
+    from biclique.cli import main
+
+    labels = Path(X).with_suffix(".found.npy")
+    with redirect_stdout(StringIO()):
+        code = main(["cluster", X, "-k", str(k), "--seed", "0", "-q", "-o", str(labels)])
+    if code:
+        raise RuntimeError(f"biclique cluster ended with {code}")
+    found = np.load(labels)
+    labels.unlink()
+    return found, {}
 
 
 def kmeans(X: np.ndarray, k: int, starts: int) -> Found:
@@ -175,7 +203,7 @@ def genie(X: np.ndarray, k: int) -> Found:
     return Genie(k).fit_predict(X), {}
 
 
-METHODS = {f.__name__: f for f in (ours, kmeans, minibatch, nystroem, sklearn, dask, ncut, hdbscan, genie)}
+METHODS = {f.__name__: f for f in (ours, command, kmeans, minibatch, nystroem, sklearn, dask, ncut, hdbscan, genie)}
 
 
 def missing(method: str) -> str | None:
@@ -196,8 +224,37 @@ def peak_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+class Resident(Thread):
+    """The most memory of this process that is its own, and the most that is pages of files.
+
+    It looks 20 times a second, because the system keeps a peak of their sum alone. Pages of files are dropped if others
+    need the memory.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.own = self.of_files = 0
+        self._ended = Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.05):
+            try:
+                lines = Path("/proc/self/status").read_text().splitlines()
+            except OSError:
+                return
+            found = dict(line.split(":", 1) for line in lines if line.startswith("Rss"))
+            own, of_files = (int(found[name].split()[0]) * 1024 for name in ("RssAnon", "RssFile"))
+            self.own, self.of_files = max(self.own, own), max(self.of_files, of_files)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
 def run(task: dict[str, Any]) -> dict[str, Any]:
     """The best of some fits; none is begun once the budget of seconds is spent."""
+    resident = Resident()
+    resident.start()
     X = task["data"] if task["from_file"] else np.load(task["data"])
     best, spent, fits = np.inf, 0.0, 0
     with warnings.catch_warnings():
@@ -209,5 +266,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
             seconds = time.perf_counter() - start
             best, spent, fits = min(best, seconds), spent + seconds, fits + 1
     peak = peak_bytes()
+    resident.end()
     np.save(task["labels"], found[0])
-    return {"seconds": best, "fits": fits, "peak": peak, "product": product_seconds(), **found[1]}
+    memory = {"peak": peak, "own": resident.own, "of_files": resident.of_files}
+    return {"seconds": best, "fits": fits, **memory, "product": product_seconds(), **found[1]}

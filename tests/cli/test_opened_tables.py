@@ -50,6 +50,38 @@ def table(cli):
     return frame
 
 
+@pytest.mark.parametrize(
+    ("options", "in_parts"),
+    [
+        ("", True),
+        ("--scale robust", False),
+        ("--affinity nearest_neighbors", False),
+        ("--assign-labels kernel_kmeans", False),
+        ("--report r.html", False),
+    ],
+)
+def test_a_large_file_of_numbers_is_read_in_parts_if_the_clusters_are_the_same(
+    done, table, monkeypatch, options, in_parts
+):
+    table[list("abd")].to_parquet("t.parquet", row_group_size=700)
+    found = []
+    for roomy in (opened_tables.ROOMY, 1000):
+        monkeypatch.setattr(opened_tables, "ROOMY", roomy)
+        out, _ = done(f"cluster t.parquet -k 3 {options} -o l.npy --json")
+        found.append((json.loads(out), np.load("l.npy")))
+    (whole, labels), (large, same) = found
+    assert (whole["streamed"], large["streamed"]) == (False, in_parts)
+    assert np.array_equal(labels, same)
+
+
+def test_what_is_wrong_with_a_large_file_is_said_of_all_rows(explained, table, monkeypatch):
+    table[[*"abcd", "city"]].to_parquet("t.parquet", row_group_size=700)
+    message = explained("cluster t.parquet -k 3")
+    monkeypatch.setattr(opened_tables, "ROOMY", 1000)
+    assert "missing value in row 1501" in message
+    assert explained("cluster t.parquet -k 3") == message
+
+
 ROLES = "--id name --label kind --weight weight"
 
 

@@ -3,13 +3,14 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from biclique.runtime import threads
-from biclique.runtime.threads import count_threads, run_groups, single_threaded_blas
+from biclique.runtime.threads import count_threads, each_group, run_groups, single_threaded_blas
 
 
 def blas_threads(kind="blas"):
@@ -141,3 +142,22 @@ def test_in_a_process_of_a_pool_threads_are_counted_without_a_warning(monkeypatc
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # joblib's, about Loky
         assert [count_threads(n) for n in (None, -1, 1, 3)] == [1, 1, 1, 3]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_results_that_were_taken_are_not_kept(n_jobs):
+    class Result:
+        """What a weak reference can follow."""
+
+    def work(group, pulse):
+        pulse()
+        return Result()
+
+    results = each_group(work, 8, n_jobs=n_jobs)
+    for _ in range(8):
+        taken = weakref.ref(next(results))
+        end = time.monotonic() + 10  # the thread that made it may be about to let go of it
+        while taken() is not None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert taken() is None
+    assert next(results, None) is None

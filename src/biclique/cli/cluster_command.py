@@ -35,7 +35,7 @@ from biclique.cli.results import facts_of, result_lines, without_repeated
 from biclique.cli.table_options import ColumnOptions, check_page, command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.datasets.paper import SHIPPED
-from biclique.exceptions import DataError, ParameterError, TableError, TableWarning, printable, warn_user
+from biclique.exceptions import BicliqueError, DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.features.neighborhoods import LANDMARKS, METRICS, NEIGHBORS
 from biclique.fit.choose import GRAPH_NEIGHBORS, RANK
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
@@ -143,6 +143,12 @@ class ClusterOptions(Assigning, ColumnOptions):
         return self.affinity in KERNELS and KERNELS[self.affinity].takes_gaps
 
     @property
+    def sparing(self) -> bool:
+        """Whether a large table is read in parts even if it fits: that gives the default the same clusters."""
+        default = self.affinity == NEIGHBORHOODS and self.metric == METRICS[0] and self.device is None
+        return default and self.n_clusters != "select" and self.assign_labels != "kernel_kmeans" and not self.report
+
+    @property
     def folder(self) -> str | None:
         """Where parts go, if the output is not one file."""
         return self.output if self.dask is not None and self.output is not None and is_folder(self.output) else None
@@ -182,11 +188,17 @@ def run(options: ClusterOptions, warned: Warned) -> Facts:
 
 
 def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
-    table = _open(options, path, options.form())
+    table = _open(options, path, options.form(), sparing=options.sparing)
     ids = options.names("id", table.names)
     if options.output and not options.folder and len(ids) > 1:
         check_output(options.output, several=True)
-    work = _prepare(options, path, table)
+    try:
+        work = _prepare(options, path, table)
+    except BicliqueError:
+        if not (options.sparing and table.streamed):
+            raise
+        table = _open(options, path, options.form())  # whole, if it fits: then it can be done, or the error says more
+        work = _prepare(options, path, table)
     model = options.model(work.preparer.categorical_places_)
     start = time.perf_counter()
     with in_rows_of_table(work.kept, work.preparer.get_feature_names_out()):
@@ -233,9 +245,10 @@ def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
 # Open, and prepare
 
 
-def _open(options: ClusterOptions, path: str, form: TextForm) -> OpenedTable:
-    named = [*options.id, *([] if options.label is None else [options.label])]
-    return open_table(path, form, texts=possible_names(named), append=options.append, lazily=options.dask is not None)
+def _open(options: ClusterOptions, path: str, form: TextForm, *, sparing: bool = False) -> OpenedTable:
+    texts = possible_names([*options.id, *([] if options.label is None else [options.label])])
+    lazily = options.dask is not None
+    return open_table(path, form, texts=texts, append=options.append, lazily=lazily, sparing=sparing)
 
 
 def _preparer(options: ClusterOptions, names: Sequence[str], label: str | None) -> TablePreparer:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
+from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +35,8 @@ from biclique.tables.text_form import TextForm
 INPUT = "standard input"
 BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
 """The first bytes of tables that are not text, with the endings of their names."""
+ROOMY = 2**29
+"""Bytes of a table in memory, copies counted, beyond which a file that is quick to read is read in parts anyway."""
 SHOWN_ROWS = 20_000
 """Rows of a table larger than memory that show what sets clusters apart, and that a report is made of."""
 CONNECT_SECONDS = 30
@@ -106,12 +109,19 @@ class Prepared:
 
 
 def open_table(
-    path: str, form: TextForm, *, texts: Collection[str] = (), append: bool = False, lazily: bool = False
+    path: str,
+    form: TextForm,
+    *,
+    texts: Collection[str] = (),
+    append: bool = False,
+    lazily: bool = False,
+    sparing: bool = False,
 ) -> OpenedTable:
     """The table of a file, of a data set of scikit-learn, or with ``lazily`` of all files of a pattern.
 
     texts: columns whose fields stay as they are written, such as ids.
     append: every field of a text file is needed as it is written, too.
+    sparing: a large file of numbers is read in parts even if it fits; text takes too long to read in every pass.
     """
     if is_shipped(path):
         frame = _shipped(path.replace("-", "_"))
@@ -121,7 +131,8 @@ def open_table(
     paths = _files(path) if lazily else [path]
     kind = find_format(paths[0])
     if kind is not None and kind.open is not None and not lazily:
-        lazily = COPIES * size_of(path) > free_memory()
+        spared = sparing and not kind.is_text and find_spec("dask") is not None
+        lazily = COPIES * size_of(path) > (min(ROOMY, free_memory()) if spared else free_memory())
     read = partial(open_lazily if lazily else read_frame, form=form)
     parts = [read(one, texts=texts) for one in paths]
     for one, part in zip(paths, parts, strict=True):

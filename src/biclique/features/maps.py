@@ -27,7 +27,7 @@ from biclique.kernels.held import HeldRows, in_range
 from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle, squared_norms
 from biclique.runtime.arguments import check_choice
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
-from biclique.runtime.threads import Pulse, Result, Tick, run_groups, run_panels
+from biclique.runtime.threads import Pulse, Result, Tick, each_group, run_panels
 
 MOST_EXACT_COLUMNS = 2048
 """Exact maps with more columns than this are left to sketches and landmarks."""
@@ -483,7 +483,7 @@ def sum_blocks(
 
     groups, jobs = min(GROUPS, max(len(starts), 1)), n_jobs if on_host(X) else 1
     with full_float32(namespace(X)):
-        return reduce(iadd, run_groups(work, groups, n_jobs=jobs, total=len(starts), tick=tick))
+        return reduce(iadd, each_group(work, groups, n_jobs=jobs, total=len(starts), tick=tick))
 
 
 def map_rows(

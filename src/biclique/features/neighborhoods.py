@@ -123,10 +123,20 @@ class NeighborhoodMap(FeatureMap):
         unsure: IntArray = to_host(xp.argwhere(~certain))[:, 0]
         if len(unsure):
             found = self._members_by_distance(rows_on_host(X, unsure))
-            behind = 0 * near[:, [0] * (found.shape[1] - self.n_neighbors)] + self.size
-            near = xp.concatenate([near, behind], 1)
+            near = self._widened(near, found.shape[1])
             near[moved(unsure, near)] = moved(found, near)
         return near
+
+    def joined_numbers(self, blocks: list[IntArray]) -> IntArray:
+        """What ``landmark_numbers`` gave for blocks of rows, one below the other."""
+        most = max(block.shape[1] for block in blocks)
+        return np.concatenate([self._widened(block, most) for block in blocks])
+
+    def _widened(self, numbers: IntArray, columns: int) -> IntArray:
+        """With p in more columns, as behind the landmarks of a row that has fewer."""
+        missing = columns - numbers.shape[1]
+        behind = 0 * numbers[:, [0] * missing] + self.size
+        return namespace(numbers).concatenate([numbers, behind], 1) if missing else numbers  # type: ignore[no-any-return]
 
     def _nearest_set(self, X: Rows) -> tuple[IntArray, np.ndarray]:
         """The r nearest landmarks of every row, ascending, (m, r), and for which rows these are certainly N(x)."""

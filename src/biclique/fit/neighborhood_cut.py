@@ -42,7 +42,7 @@ from biclique.kernels.gower import Columns, Gower
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, RowSource, Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
-from biclique.runtime.memory import require_memory
+from biclique.runtime.memory import release_pages, require_memory
 from biclique.runtime.namespace import float64, moved, namespace, on_host, rows_on_host, to_host
 from biclique.runtime.threads import run_panels
 from biclique.spectral.components import parted_eigenpairs
@@ -54,8 +54,8 @@ from biclique.spectral.solver import EigenResult, solves_directly, top_eigenpair
 TOLERANCE = 1e-5
 """Residuals of eigenpairs, as a share of the eigengap, unless ``eigen_tol`` is given."""
 
-BYTES_PER_ROW = 400
-"""Of rows in memory: the landmarks of a row, and copies of them."""
+BYTES_PER_ROW = 60
+"""Of rows in memory: the landmarks of a row twice, its label, and what counts them."""
 
 
 class KeptMap(FeatureMap):
@@ -233,13 +233,13 @@ def with_few_components(
 def keep_columns(
     found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress, place: IntArray | None
 ) -> RowSource:
-    """φ of all rows, found once: of rows in memory a CSR matrix, of others and on a device numbers of landmarks.
+    """The numbers of the landmarks of all rows, found once; φ itself if all rows are landmarks.
 
-    In memory and on a device they are one block, whose work threads share. Numbers of Dask's rows take some 14 bytes
-    a row, where the chunk is.
+    They take some 14 bytes a row, where the rows are. In memory and on a device they are one block, whose work threads
+    share.
     """
+    dtype = np.min_scalar_type(found.size)
     if not source.in_memory:
-        dtype = np.min_scalar_type(found.size)
         return source.keep(found.landmark_numbers, found.n_neighbors, dtype, "nearest landmarks", progress)
     X = source.placed()
     weights = source.weights
@@ -249,8 +249,14 @@ def keep_columns(
         return ArrayRows(found.columns_of(found.own_numbers()[place]), weights, block_rows=X.shape[0])
     tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
     step = block_starts(found, X).step
-    blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=n_jobs, tick=tick)
-    return ArrayRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights, block_rows=X.shape[0])
+
+    def search(place: slice) -> IntArray:
+        numbers = found.landmark_numbers(X[place]).astype(dtype)
+        release_pages(X[place])
+        return numbers
+
+    blocks = run_panels(search, X.shape[0], step, n_jobs=n_jobs, tick=tick)
+    return ArrayRows(found.joined_numbers(blocks), weights, block_rows=X.shape[0])
 
 
 # The small matrix

@@ -1,11 +1,13 @@
 """How much memory is free, and one refusal before what does not fit is allocated."""
 
 import ctypes
+import mmap
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from biclique.exceptions import MemoryLimitError
@@ -77,6 +79,25 @@ def require_memory(needed: float, what: str, way_out: str) -> None:
     free = free_memory()
     if needed > free:
         raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, and {format_bytes(free)} are free: {way_out}")
+
+
+def release_pages(rows: Any) -> None:
+    """Let go of the pages of consecutive rows of a memory map, if it cannot be written to.
+
+    The system still has them, or reads them again. Until then they count as memory of this process.
+    """
+    whole = rows
+    while isinstance(whole, np.ndarray):
+        whole = whole.base
+    if not isinstance(whole, mmap.mmap) or not hasattr(whole, "madvise") or not rows.flags.c_contiguous:
+        return
+    with memoryview(whole) as view:
+        if not view.readonly:  # a copy on write would be lost
+            return
+        first = np.frombuffer(view, dtype=np.uint8).ctypes.data
+    top = rows.ctypes.data - first
+    start = top // mmap.PAGESIZE * mmap.PAGESIZE  # where a page begins
+    whole.madvise(mmap.MADV_DONTNEED, start, top + rows.nbytes - start)
 
 
 def data_bytes(data: Any) -> int:

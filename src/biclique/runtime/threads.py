@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -150,6 +151,18 @@ def run_groups(
 
     Ctrl-C stops every worker at its next tile, and is raised only when all have left.
     """
+    return list(each_group(work, n_groups, n_jobs=n_jobs, total=total, tick=tick))
+
+
+def each_group(
+    work: Callable[[int, Pulse], Result],
+    n_groups: int,
+    *,
+    n_jobs: int | None,
+    total: int = 1,
+    tick: Tick | None = None,
+) -> Iterator[Result]:
+    """The same one by one, in order; a result that was taken is not kept here."""
     pulse = Pulse(total)
 
     def quiet(group: int) -> Result:
@@ -160,18 +173,20 @@ def run_groups(
     n_threads = min(count_threads(n_jobs), n_groups) if n_groups > 1 else n_groups  # to count takes a millisecond
     with single_threaded_blas():
         if n_threads <= 1 and tick is None:
-            return [quiet(group) for group in range(n_groups)]
+            yield from map(quiet, range(n_groups))
+            return
         with ThreadPoolExecutor(max(n_threads, 1), initializer=lambda: _here.openmp.__enter__()) as pool:
-            futures = [pool.submit(quiet, group) for group in range(n_groups)]
+            futures = deque(pool.submit(quiet, group) for group in range(n_groups))
             try:
                 pending = set(futures)
                 while pending:
                     done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        future.result()  # a failed worker stops the others now, not at the end
+                    while done:
+                        done.pop().result()  # a failed worker stops the others now, not at the end
                     if tick is not None:
                         tick(pulse.share)
-                return [future.result() for future in futures]
+                    while futures and futures[0].done():
+                        yield futures.popleft().result()
             except BaseException:
                 pulse.stop.set()
                 for future in futures:
