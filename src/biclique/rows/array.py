@@ -260,11 +260,11 @@ def distinct_rows(X: Rows, weights: FloatArray, *, met_again: bool = True) -> Ve
     If they will not be met again, they need no digests, and are in the order of their bytes.
     """
     needs_digests = met_again or sparse.issparse(X)
-    totals, index, found, numbers = _distinct(X, weights, digests(X) if needs_digests else row_bytes(X))
+    totals, index, found, numbers = _distinct(weights, digests(X) if needs_digests else row_bytes(X))
     return Vertices(X[numbers], totals, index, found if met_again else np.empty(0), numbers)
 
 
-def _distinct(X: Rows, weights: FloatArray, keys: np.ndarray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
+def _distinct(weights: FloatArray, keys: np.ndarray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
     """Total weights, the index of every row, keys and numbers, in the order of the keys that tell rows apart."""
     positive = weights > 0
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
@@ -283,7 +283,7 @@ def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
     n = X.shape[0]
     require_memory(given_bytes(X), f"work on the given {n} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
     K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float))
-    totals, index, found, numbers = _distinct(X, weights, digests(X))
+    totals, index, found, numbers = _distinct(weights, digests(X))
     order = np.argsort(numbers)
     places, kept = np.argsort(order), numbers[order]
     if len(kept) < n:
