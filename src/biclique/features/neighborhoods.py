@@ -136,7 +136,7 @@ class NeighborhoodMap(FeatureMap):
         """With p in more columns, as behind the landmarks of a row that has fewer."""
         missing = columns - numbers.shape[1]
         behind = 0 * numbers[:, [0] * missing] + self.size
-        return namespace(numbers).concatenate([numbers, behind], 1) if missing else numbers  # type: ignore[no-any-return]
+        return namespace(numbers).concatenate([numbers, behind], 1) if missing else numbers
 
     def _nearest_set(self, X: Rows) -> tuple[IntArray, np.ndarray]:
         """The r nearest landmarks of every row, ascending, (m, r), and for which rows these are certainly N(x)."""
