@@ -288,6 +288,17 @@ def test_arrays_that_run_backwards(blobs, device, gram):
     assert np.array_equal(fitted(X, device, gram=gram).labels_, fitted(X.copy(), device, gram=gram).labels_)
 
 
+@pytest.mark.parametrize("way", [{"gram": "auto"}, {"gram": "nystroem", "rank": 60}, {"gram": "features"}], ids=str)
+def test_cosine_on_a_device_does_not_care_about_units(blobs, device, way):
+    X = np.abs(blobs[0][:600]) + 8 * np.eye(5, 8, dtype=np.float32)[blobs[1][:600]]
+    plain, *others = (
+        fitted(torch.tensor(X * unit, device=device), None, affinity="cosine", **way) for unit in (1, 1e-30, 1e-7, 1e15)
+    )
+    for scaled in others:
+        np.testing.assert_allclose(scaled.eigenvalues_, plain.eigenvalues_, atol=1e-5)
+        assert adjusted_rand_score(scaled.labels_, plain.labels_) == 1
+
+
 @pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
 def test_small_and_degenerate_data(device, affinity):
     X = np.random.default_rng(0).normal(size=(40, 3))
