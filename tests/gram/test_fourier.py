@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram import fourier
-from biclique.gram.fourier import FourierGram, Grid
+from biclique.gram.fourier import FourierGram, Grid, far_apart
 from biclique.kernels import RBF
 from tests.calls import refuses
 from tests.gram.contract import GramContract, vectors
@@ -67,6 +67,20 @@ def test_the_docstrings_formula(tolerance):
             angle = 2 * np.pi * (np.array([a, b]) / grid.sides) @ (x - y)[0]
             total += coefficients[i, j] * np.cos(angle)
     assert total == pytest.approx(RBF(gamma).block(x, y)[0, 0], abs=20 * tolerance)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_groups_are_what_the_reach_connects(d):
+    X = np.random.default_rng(d).uniform(0, 40 if d > 1 else 400, size=(150, d))
+    groups = far_apart(X, 3.0)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(150))
+    label = np.empty(150, dtype=int)
+    for number, some in enumerate(groups):
+        label[some] = number
+    gaps = np.abs(X[:, None] - X[None]).max(axis=2)
+    apart = label[:, None] != label[None]
+    assert gaps[apart].min() > 3.0  # rows of two groups are farther apart than that
+    assert len(groups) > 1
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
