@@ -172,6 +172,14 @@ def test_laplacian_definitions(kind):
     np.testing.assert_allclose(operator.T @ np.eye(10), expected.T, atol=1e-12)
 
 
+def test_products_are_the_same_bits_for_any_number_of_threads():
+    random = np.random.default_rng(0)
+    hypergraph = Hypergraph.from_edges(random.integers(0, 20_000, (30_000, 4)), vertices=20_000)
+    V = random.standard_normal((20_000, 3))
+    one, two = (ExpansionGram(hypergraph, "clique", n_jobs=jobs).matmat(V) for jobs in (1, 2))
+    assert (one == two).all()
+
+
 def test_cuts_of_many_parts_stay_sparse():
     random = np.random.default_rng(0)
     hypergraph = Hypergraph.from_edges(random.integers(0, 20_000, (20_000, 3)), vertices=20_000)

@@ -19,6 +19,16 @@ def test_thinning_keeps_small_clusters_and_the_limit():
     assert thinned(np.array([1, 0, 1]), 2, 20, 2, np.random.RandomState(0)).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("k", "size", "most", "least"), [(300, 100, 20_000, 66), (1_500, 2, 1_000, 0)])
+def test_more_clusters_than_room_share_it(k, size, most, least):
+    labels = np.tile(np.arange(k), size)
+    chosen = thinned(labels, k, most, 200, np.random.RandomState(0))
+    sizes = np.bincount(labels[chosen], minlength=k)
+    assert sizes.sum() == most
+    assert sizes.min() >= least
+    assert least or sizes.max() == 1
+
+
 def test_facts_are_those_of_the_model():
     model, X = fitted(), groups()
     facts = look(model._subject(), X, None)
@@ -45,6 +55,18 @@ def test_rows_that_fit_nowhere_and_clusters_that_are_hard_to_tell_apart():
     facts = Facts(np.repeat([0, 1, 2], 10), np.ones(30), np.ones(30), np.array([[8, 2, 0], [1, 4, 5.0], [0, 4, 6]]))
     assert [(a, b) for a, b, _ in facts.hard_pairs()] == [(1, 2), (0, 1)]
     assert facts.hard_pairs()[0][2] == pytest.approx(9 / 20)
+
+
+def test_groups_stay_inside_clusters():
+    labels = np.repeat([1, 0], [90, 10])
+    cells, clusters = groups_of(labels, 2, 20)
+    assert sorted(np.concatenate(cells).tolist()) == list(range(100))
+    for members, cluster in zip(cells, clusters, strict=True):
+        assert set(labels[members]) == {cluster}
+    assert 18 <= len(cells) <= 22
+    cells, clusters = groups_of(np.repeat([0, 1, 2], [3, 1, 2]), 3, 2)
+    assert clusters.tolist() == [0, 2]  # the largest
+    assert (np.diff(clusters) >= 0).all()
 
 
 @pytest.mark.parametrize("order", ["auto", 4.0])

@@ -116,6 +116,13 @@ def test_edge_lists_keep_what_they_do_not_refuse(hypergraph):
             assert parse_edge_list(text, delimiter) == hypergraph
 
 
+def test_a_link_says_the_format_and_its_target_is_written(tmp_path):
+    target, link = tmp_path / "real.hgr", tmp_path / "link.json"
+    link.symlink_to(target)
+    write_hypergraph(PLAIN, link)
+    assert parse_hif(target.read_text()) == PLAIN == read_hypergraph(link)
+
+
 # HIF
 
 
