@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.linalg import ArpackNoConvergence
 from scipy.spatial import cKDTree
 from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -125,7 +126,36 @@ def test_a_factorisation_finds_both_of_a_double_eigenvalue():
     np.testing.assert_allclose(found.values, np.cos(2 * np.pi / n * np.array([1, 1, 2, 2])), rtol=0, atol=1e-12)
 
 
+def star(arms, length):
+    """Equal paths from one vertex: the eigenvalues of a path are repeated, one time less than there are arms."""
+    n = arms * length + 1
+    ends = np.arange(1, n)
+    starts = np.where((ends - 1) % length == 0, 0, ends - 1)
+    return frozen(from_edges(n, np.column_stack([starts, ends])) + sparse.eye_array(n))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_eigenvalue_of_many_vectors_is_found_as_often_as_it_is_there(seed):
+    """ARPACK alone finds one of 99 vectors less, of this eigenvalue, for some starts."""
+    cut = NormalizedCut(SparseGram(star(100, 9)), 2)
+    found = small_graph_eigenpairs(cut, 19, tol=1e-5, random_state=seed)
+    np.testing.assert_allclose(found.values, found.values[0], rtol=0, atol=1e-12)
+    assert found.residuals.max() < 1e-12
+
+
+def no_convergence(*_, **__):
+    raise ArpackNoConvergence("", np.empty(0), np.empty((0, 0)))
+
+
+def test_what_arpack_does_not_find_is_left_to_block_krylov(monkeypatch):
+    monkeypatch.setattr(shift_invert, "arpack", no_convergence)
+    monkeypatch.setattr(shift_invert, "graph_eigenpairs", None)
+    cut = NormalizedCut(SparseGram(GRAPHS["strip"]), 2)
+    check_pairs(cut, small_graph_eigenpairs(cut, 4, tol=1e-5, random_state=0), 4, tol=1e-5)
+
+
 def test_what_a_factorisation_does_not_find_is_left_to_multigrid(monkeypatch):
+    monkeypatch.setattr(shift_invert, "arpack", no_convergence)
     monkeypatch.setattr(shift_invert, "INVERSE_TOLERANCE", 0.9)
     cut = NormalizedCut(SparseGram(GRAPHS["strip"]), 2)
     check_pairs(cut, small_graph_eigenpairs(cut, 4, tol=1e-9, random_state=0), 4, tol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from inspect import signature
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
@@ -80,9 +81,24 @@ def _arpack(
 ) -> Iterator[FloatArray]:
     """The vectors of k + 1 pairs, of which the last shows the eigengap; with the start if arpack gives up."""
     n = linear.shape[0]
-    seed = int(random.randint(2**31))
-    options = {"rng": seed} if "rng" in signature(eigsh).parameters else {}
     try:
-        yield eigsh(linear, min(k + 1, n - 1), which="LA", v0=start[:, 0], maxiter=max_iter * n, **options)[1]
+        yield arpack(linear, min(k + 1, n - 1), random, v0=start[:, 0], maxiter=max_iter * n)[1]
     except ArpackNoConvergence as error:
         yield np.column_stack([error.eigenvectors, start])
+
+
+TAKES_RNG = "rng" in signature(eigsh).parameters
+"""Whether this SciPy draws vectors of its own in ``eigsh``."""
+
+
+def arpack(
+    linear: LinearOperator, k: int, random: np.random.RandomState, **options: Any
+) -> tuple[FloatArray, FloatArray]:
+    """The k algebraically largest eigenvalues, ascending, and their vectors, from a random start if none is given."""
+    seed = int(random.randint(2**31))
+    if TAKES_RNG:
+        options["rng"] = seed
+    if "v0" not in options:
+        options["v0"] = random.standard_normal(linear.shape[0])
+    values, vectors = eigsh(linear, k, which="LA", **options)
+    return values, vectors
