@@ -150,7 +150,8 @@ def assign_sampled(
     place: IntArray = np.arange(n) if order is None else order
     if n > sample_rows:
         place = place[np.sort(random.choice(n, sample_rows, replace=False))]
-    found = assigner.assign(scale(rows_on_host(rows, place)), rows_on_host(weights, place), n_clusters, **options)
+    drawn: FloatArray = to_host(rows_on_host(rows, place))
+    found = assigner.assign(scale(drawn), rows_on_host(weights, place), n_clusters, **options)
     if n > sample_rows and not label_all:
         return found
     if n > sample_rows or not on_host(rows):
