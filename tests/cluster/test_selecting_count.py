@@ -37,6 +37,20 @@ def test_the_number_is_selected_fitted_and_explained(corners):
     assert not hasattr(same, "k_selection_")
 
 
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+@pytest.mark.parametrize("way", [{"kernel_params": {"metric": "cosine"}}, {"affinity": "cosine"}], ids=str)
+def test_the_search_compares_rows_by_angle_if_the_fit_does(way):
+    random = np.random.default_rng(0)
+    angles = np.repeat([0.3, 1.3, 2.3], 50) + 0.05 * random.normal(size=150)
+    lengths = random.choice([1.0, 40.0], 150)
+    X = lengths[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    model = BicliqueSpectralClustering("select", random_state=0, **way).fit(X)
+    assert model.n_clusters_ == 3
+    alone = select_n_clusters(X, metric="cosine", random_state=0)
+    assert alone.counted == model.k_selection_.counted
+    assert alone.structure.reason == select_n_clusters(X, random_state=0).structure.reason
+
+
 def test_sparse_rows_weights_and_a_number_of_columns(corners):
     X, weights = corners[0], (np.arange(200) % 3 > 0).astype(float)
     model = BicliqueSpectralClustering("select", n_components=6, random_state=0)

@@ -328,7 +328,9 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepa
         missing = "drop" if work.preparer.missing == "drop" else "mean"
         other = clone(work.preparer).set_params(encode="one-hot", scale="standard", missing=missing)
         rows, _ = work.table.prepared(other)
-    selection = select_n_clusters(rows, **options.parameters(select_n_clusters), **weights)
+    metric = "cosine" if "cosine" in (options.affinity, options.metric) else "euclidean"
+    asked = options.parameters(select_n_clusters) | {"metric": metric}
+    selection = select_n_clusters(rows, **asked, **weights)
     model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
 

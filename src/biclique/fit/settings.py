@@ -185,7 +185,7 @@ class Settings:
         own = {part.name for part in fields(cls)} - {"n_columns", "kernel"}
         columns = int(n_columns or asked.get("n_components") or asked["n_clusters"])
         settings = cls(columns, kernel, **{name: value for name, value in asked.items() if name in own})
-        if counting and not kernel.euclidean:
+        if counting and not (kernel.euclidean or kernel.by_angle):
             raise ParameterError(
                 f"n_clusters='select' judges by Euclidean neighbours, which mean nothing for {kernel.measure}: give a "
                 "number."

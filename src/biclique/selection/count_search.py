@@ -7,11 +7,12 @@ components of the hypergraph of neighbourhoods that are large enough for one, un
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
@@ -20,7 +21,7 @@ from biclique.fit.given_rows import read_weighted
 from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
-from biclique.runtime.arguments import check_count, fixed_seed
+from biclique.runtime.arguments import check_choice, check_count, fixed_seed
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import EQUAL, Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
@@ -58,6 +59,7 @@ def select_n_clusters(
     X: Any,
     k_max: int = MOST_CLUSTERS,
     *,
+    metric: str = "euclidean",
     sample_weight: Any = None,
     n_rows: int = DRAWN_ROWS,
     n_halves: int = HALVES,
@@ -73,6 +75,8 @@ def select_n_clusters(
         Columns count as they are: scale them first if their units differ.
     k_max : int, default=20
         The largest number of clusters that is tried.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        How rows are compared: as the fit compares them. The test for structure looks at the rows as they are.
     sample_weight : array of shape (n_samples,), optional
         How often each row counts.
     n_rows : int, default=2000
@@ -97,7 +101,8 @@ def select_n_clusters(
     >>> found.n_clusters, found.has_structure
     (3, True)
     """
-    parameters = {"random_state": random_state, "n_jobs": n_jobs}
+    check_choice("metric", metric, ("euclidean", "cosine"))
+    parameters = {"random_state": random_state, "n_jobs": n_jobs, "kernel_params": {"metric": metric}}
     check_parameters(parameters, CONSTRAINTS)
     settings = Settings.of(parameters, n_columns=1)
     source = ArrayRows(*read_weighted(X, sample_weight))
@@ -140,7 +145,9 @@ def search_count(
     seed = fixed_seed(settings.random_state)
     random = np.random.RandomState(seed)
     vertices = distinct_rows(*source.draw(n_rows, random))
-    vertices = vertices.some(canonical_order(vertices.data))
+    rows = normalize(vertices.data) if settings.kernel.by_angle else vertices.data  # as the fit compares them
+    order = canonical_order(rows)
+    vertices, compared_rows = vertices.some(order), replace(vertices, data=rows).some(order)
     halves = random_halves(vertices.n, n_halves, random)
     counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
     if 2 <= vertices.n <= k_max and vertices.weights.min() >= ROWS_PER_CLUSTER:
@@ -157,7 +164,7 @@ def search_count(
     samples, curves, interrupted = [np.arange(vertices.n), *halves], dict[int, Curve](), False
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
     try:
-        find_curves(curves, vertices, samples, counts, settings.n_jobs, progress)
+        find_curves(curves, compared_rows, samples, counts, settings.n_jobs, progress)
         structure = structure_of(vertices, np.random.RandomState(seed), progress)
     except KeyboardInterrupt:
         if 0 not in curves or len(curves) < 3:
