@@ -1,7 +1,7 @@
 """scikit-learn's own estimator checks; two are not for every estimator."""
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.consensus import ConsensusClustering
@@ -59,6 +59,12 @@ def not_for(estimator):
 def few_features(monkeypatch):
     """``rank="auto"`` of random features has as many as it says, however few the rows are: a second for each fit."""
     monkeypatch.setattr("biclique.fit.low_rank.RANK", 200)
+
+
+@pytest.mark.parametrize("model", [BicliqueSpectralClustering(), BicliqueSpectralEmbedding()])
+def test_the_dtype_of_transform_is_checked(model):
+    names = [check.func.__name__ for _, check in estimator_checks_generator(model)]
+    assert "check_transformer_preserve_dtypes" in names
 
 
 @parametrize_with_checks(ESTIMATORS)

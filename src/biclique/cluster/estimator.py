@@ -317,6 +317,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Fit, and return ``embedding_``."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]  # ClusterMixin empties it
+        return tags
+
 
 class ClustererBase(ClusterMixin, KernelEstimator):
     """Labels of training rows by looking them up, of new rows by a rule."""
