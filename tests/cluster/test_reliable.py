@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
@@ -58,6 +59,29 @@ def test_weights_are_repeated_rows(way):
     assert np.array_equal(weighted.predict(rows), weighted.labels_)
     assert np.array_equal(weighted.predict_proba(rows).argmax(axis=1), weighted.labels_)
     np.testing.assert_allclose(weighted.predict_proba(rows), repeated.predict_proba(asked), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"affinity": "precomputed", "order": 2.5},
+        {"modelling": "symmetric", "order": 5},
+        {"order": 4, "gram": "dense"},
+        {"order": 4, "gram": "tiled", "precision": "float64"},
+    ],
+    ids=str,
+)
+def test_weights_are_repeated_rows_that_are_not_merged(way):
+    X, random = blobs(80), np.random.default_rng(0)
+    counts = random.integers(0, 30, 80) // 5
+    numbers = np.repeat(np.arange(80), counts)
+    moved = X[numbers] + 1e-9 * random.normal(size=(len(numbers), X.shape[1]))  # equal rows would become one
+    rows, again = (rbf_kernel(Y, gamma=0.3) if "affinity" in way else Y for Y in (X, moved))
+    options = {"affinity": "rbf", "gamma": 0.3, "random_state": 0, "eigen_tol": 1e-9, **way}
+    weighted = BicliqueSpectralClustering(4, **options).fit(rows, sample_weight=counts)
+    repeated = BicliqueSpectralClustering(4, **options).fit(again)
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-7)
+    assert adjusted_rand_score(weighted.labels_[numbers], repeated.labels_) == 1
 
 
 @pytest.mark.once

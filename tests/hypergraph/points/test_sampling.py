@@ -10,10 +10,12 @@ from biclique.gram.sparse import SparseGram
 from biclique.hypergraph.points.contraction import modelling_gram
 from biclique.hypergraph.points.modellings import (
     draw_sets,
+    make_modelling,
     modelling_values,
 )
 from biclique.hypergraph.points.sampling import EDGE_COPIES, _cut, iterative_sample, sample_hyperedges
 from biclique.kernels import RBF
+from biclique.multiway.objectives import k_way_normalized_cut
 from biclique.scores import clustering_error
 from tests.calls import peak_memory, refuses
 from tests.conftest import frozen
@@ -154,12 +156,29 @@ def test_iterative_sampling_finds_flats_that_uniform_sampling_does_not(dimension
     assert means["any cut"] < 0.6 * means["uniform"]  # the sample itself is better, not only the labels
 
 
-def test_the_result_is_the_best_round():
+def test_the_result_is_the_best_round(monkeypatch):
     points, _ = flats(1, 0, per_flat=20)
-    result = iterative_sample(points, 3, n_draws=12, order=3, modelling="vertex_distance", max_rounds=4, random_state=0)
+    rounds = []
+
+    def recorded(gram, *rest):
+        rounds.append((gram, _cut(gram, *rest)))
+        return rounds[-1][1]
+
+    monkeypatch.setattr("biclique.hypergraph.points.sampling._cut", recorded)
+    result = iterative_sample(points, 3, n_draws=12, order=3, modelling="vertex_distance", max_rounds=4, random_state=5)
+    cuts = [k_way_normalized_cut(gram, labels) for gram, labels in rounds]
+    best = int(np.argmin(cuts))
+    np.testing.assert_array_equal(result.cuts, cuts)
+    assert best not in (0, len(rounds) - 1)  # else the first or the last would do
+    np.testing.assert_array_equal(result.labels, rounds[best][1])
+    np.testing.assert_allclose(result.hypergraph.weights.sum(), rounds[best][0].matmat(np.ones((60, 1))).sum() / 4)
     assert len(result.cuts) == result.n_rounds <= 4
     assert result.labels.shape == (60,)
     assert result.hypergraph.n_edges == 12 * 58
+    chosen = make_modelling("vertex_distance", points, 3, random_state=np.random.RandomState(5))
+    np.testing.assert_allclose(
+        result.hypergraph.weights, modelling_values(points, members(result.hypergraph), chosen), atol=1e-12
+    )
     one = iterative_sample(points, 1, n_draws=2, order=3, modelling="vertex_distance", random_state=0)
     assert one.converged
     assert not one.labels.any()
