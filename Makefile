@@ -43,7 +43,7 @@ $(VENV)-oldest/.test: pyproject.toml constraints-oldest.txt
 	$(VENV)-oldest/bin/python .ci/install.py --editable . --group oldest --constraint constraints-oldest.txt
 	touch $@
 
-test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with the oldest supported versions
+test-oldest: $(VENV)-oldest/.test  ## the same but for kernels and multiway, and tests of files, with the oldest supported versions
 	@$(VENV)-oldest/bin/python -c "import numpy, scipy, sklearn, pyarrow, zarr; print('Oldest versions: NumPy', \
 		numpy.__version__, 'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__, \
 		'pyarrow', pyarrow.__version__, 'zarr', zarr.__version__)"
