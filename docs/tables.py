@@ -71,13 +71,7 @@ def numbers(text: str) -> list[Decimal]:
 def printed(name: str) -> list[Decimal]:
     """The numbers of a record."""
     record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
-    cells = [
-        cell
-        for table in record["tables"]
-        for row in (table["columns"], *table["rows"])
-        for cell in [table["title"], *row]
-    ]
-    return numbers("\n".join([*cells, *record.get("text", [])]))
+    return numbers(json.dumps([record["tables"], record.get("text")], ensure_ascii=False))
 
 
 def unprinted(page: str) -> list[str]:

@@ -38,7 +38,7 @@ MODE_NEIGHBORS = 12
 
 PROMINENCE = 1.25
 """The prominence that counts, in units of what noise gives: about 1 in 100 lines and strips without structure have
-more (``docs/selection.md``)."""
+more (``docs/decisions/005-number-of-clusters.md``)."""
 
 SPECTRUM_ROWS = 600
 """Rows of the graph that is compared with references: 79 graphs are solved at most."""
