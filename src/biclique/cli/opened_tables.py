@@ -178,7 +178,7 @@ COUNTED_FROM_0 = re.compile(r"(?P<rows>rows? \d+(?:, \d+)*)(?P<more> …)?(?:, c
 
 
 @contextmanager
-def in_rows_of_table(kept: NDArray[np.bool_], names: Sequence[str], first_row: int = 0) -> Iterator[None]:
+def in_rows_of_table(kept: NDArray[np.bool_], names: NDArray[Any], first_row: int = 0) -> Iterator[None]:
     """Errors inside name rows as the table counts them, from 1 and with those that were left out; columns by name."""
     numbers = np.flatnonzero(kept) + first_row + 1
 

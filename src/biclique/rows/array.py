@@ -259,8 +259,8 @@ def distinct_rows(X: Rows, weights: FloatArray, *, met_again: bool = True) -> Ve
 
     If they will not be met again, they need no digests, and are in the order of their bytes.
     """
-    needs_digests = met_again or sparse.issparse(X)
-    totals, index, found, numbers = _distinct(weights, digests(X) if needs_digests else row_bytes(X))
+    keys = digests(X) if met_again or sparse.issparse(X) else row_bytes(np.asarray(X))
+    totals, index, found, numbers = _distinct(weights, keys)
     return Vertices(X[numbers], totals, index, found if met_again else np.empty(0), numbers)
 
 

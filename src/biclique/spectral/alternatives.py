@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from inspect import signature
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
@@ -92,7 +91,7 @@ TAKES_RNG = "rng" in signature(eigsh).parameters
 
 
 def arpack(
-    linear: LinearOperator, k: int, random: np.random.RandomState, **options: Any
+    linear: LinearOperator, k: int, random: np.random.RandomState, **options: float | FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The k algebraically largest eigenvalues, ascending, and their vectors, from a random start if none is given."""
     seed = int(random.randint(2**31))
