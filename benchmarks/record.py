@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -33,7 +34,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "biclique"
 MEASURED = ("cluster", "device", "features", "fit", "gram", "kernels", "neighbors", "rows", "runtime", "spectral")
 """Folders of the package whose code decides what a benchmark prints, if ``--code`` names no others."""
 OLD = 0.2
-"""A record is too old if files with more than this share of the lines it measured have changed since."""
+"""A record is too old if functions with more than this share of the lines that it measured have changed since."""
 KEPT = ("command", "code", "note")
 """What ``--again`` takes from the record."""
 PACKAGES = (
@@ -77,19 +78,26 @@ def versions() -> dict[str, str]:
     return found
 
 
-def source(code: Sequence[str] = MEASURED) -> dict[str, str]:
-    """The files of some folders, or single files, each with a digest of its text."""
+def source(code: Sequence[str] = MEASURED) -> dict[str, dict[str, int]]:
+    """The functions of some folders or files: the digest of each and its lines, without docstrings and comments."""
     found = [[PACKAGE / part] if part.endswith(".py") else (PACKAGE / part).rglob("*.py") for part in code]
     files = sorted({path for paths in found for path in paths if path.exists()})
-    return {path.relative_to(PACKAGE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in files}
+    return {path.relative_to(PACKAGE).as_posix(): functions(path.read_text(encoding="utf-8")) for path in files}
+
+
+def functions(text: str) -> dict[str, int]:
+    """Digests of the functions of a file, and of what is between them, with their lines."""
+    text = re.sub(r'"{3}[\s\S]*?"{3}|#.*', "", text)
+    code = "\n".join(line for line in text.splitlines() if line.strip())
+    parts = re.split(r"^(?= *(?:def|class|@))", code, flags=re.MULTILINE)
+    return {hashlib.sha256("".join(part.split()).encode()).hexdigest()[:6]: len(part.splitlines()) for part in parts}
 
 
 def changed(record: dict[str, Any]) -> float:
-    """The share of today's measured lines that are in files which the record did not measure as they are."""
+    """The share of today's measured lines that are in functions which the record did not measure as they are."""
     measured, now = record.get("source", {}), source(record.get("code", MEASURED))
-    lines = {name: (PACKAGE / name).read_bytes().count(b"\n") for name in now}
-    new = [name for name, digest in now.items() if measured.get(name) != digest]
-    return sum(lines[name] for name in new) / sum(lines.values())
+    lines = [(n, digest in measured.get(name, ())) for name, found in now.items() for digest, n in found.items()]
+    return sum(n for n, known in lines if not known) / sum(n for n, _ in lines)
 
 
 def machine() -> str:
@@ -149,7 +157,7 @@ def main() -> None:
         "tables": tables_of(output),
         "text": text_of(output),
         "code": list(options.code),
-        "source": source(options.code),
+        "source": {name: " ".join(found) for name, found in source(options.code).items()},
     }
     RECORDS.mkdir(exist_ok=True)
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -197,6 +197,15 @@ def test_a_record_is_compared_with_the_code_that_it_measures():
     assert record.changed({"code": code, "source": {**found, "fit/exact.py": ""}}) > record.OLD
 
 
+def test_docstrings_comments_and_line_breaks_do_not_age_a_record():
+    before = record.functions("A = 1\n\n\ndef f(x):\n    return x  # same\n\n\ndef g(x):\n    return 2 * x\n")
+    after = record.functions(
+        'A = 1\n"""One."""\n\ndef f(x):\n    """x"""\n    return x\ndef g(x):\n    return (\n3 * x)\n'
+    )
+    assert list(before.values()) == [1, 2, 2]
+    assert [digest in before for digest in after] == [True, True, False]
+
+
 PRINTED = """
 4000 rows
 
