@@ -23,6 +23,7 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
+from tests.calls import refuses
 from tests.case_names import without_address
 from tests.optional import Optional
 
@@ -76,8 +77,7 @@ def fit(X, k=3, sample_weight=None, **parameters):
     ],
 )
 def test_bad_rows(X, message):
-    with pytest.raises(ValueError, match=message):
-        fit(X)
+    refuses(ValueError, message, fit, X)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,7 @@ def test_bad_rows(X, message):
     ],
 )
 def test_bad_weights(weights, message):
-    with pytest.raises(DataError, match=message):
-        fit(GOOD, sample_weight=weights)
+    refuses(DataError, message, fit, GOOD, sample_weight=weights)
 
 
 def test_predict_wants_the_training_width():
@@ -199,8 +198,7 @@ def test_every_estimator_names_text_and_missing_values(model):
     ],
 )
 def test_a_column_that_is_not_numbers_is_named_with_the_way_out(columns, message):
-    with pytest.raises(DataError, match=message):
-        fit(pd.DataFrame({"a": GOOD[:, 0], **columns}))
+    refuses(DataError, message, fit, pd.DataFrame({"a": GOOD[:, 0], **columns}))
 
 
 def test_what_is_no_table_is_named_with_the_way_out():
@@ -236,5 +234,4 @@ PRECOMPUTED = {"k": 2, "affinity": "precomputed"}
     ids=without_address,
 )
 def test_what_does_not_go_with_a_parameter_is_named(X, parameters, error, message):
-    with pytest.raises(error, match=message):
-        fit(X, **parameters)
+    refuses(error, message, fit, X, **parameters)

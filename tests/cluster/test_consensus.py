@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueSpectralClustering, ConsensusClustering, consensus_labels
 from biclique.cluster.consensus import embedded, equal_rows, memberships
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError
+from tests.calls import refuses
 from tests.oracles import consensus_similarity
 
 
@@ -69,8 +70,7 @@ def test_rows_without_labels_and_few_patterns():
     ],
 )
 def test_bad_labels_are_refused(L, k, message):
-    with pytest.raises(DataError, match=message):
-        consensus_labels(L, k)
+    refuses(DataError, message, consensus_labels, L, k)
 
 
 def test_the_estimator_and_its_predict():
@@ -87,8 +87,7 @@ def test_the_estimator_and_its_predict():
     near = model.predict(X + 1e-6)
     assert (near == model.labels_).mean() > 0.98
     trees = ConsensusClustering(3, estimators=[("tree", AgglomerativeClustering(3))]).fit(X)
-    with pytest.raises(ParameterError, match="has no predict"):
-        trees.predict(X)
+    refuses(ParameterError, "has no predict", trees.predict, X)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +100,7 @@ def test_the_estimator_and_its_predict():
     ],
 )
 def test_bad_estimators_are_refused(estimators, message):
-    with pytest.raises(ParameterError, match=message):
-        ConsensusClustering(2, estimators=estimators).fit(np.eye(5))
+    refuses(ParameterError, message, ConsensusClustering(2, estimators=estimators).fit, np.eye(5))
 
 
 def test_parameters_of_members_by_name():
@@ -130,8 +128,7 @@ def test_sparse_rows_and_gaps_if_all_members_take_them():
         (X, "X contains NaN: 1 missing .* in row 3, column 1"),
         (np.eye(6) * 1e200, "overflow: resc"),
     ):
-        with pytest.raises(DataError, match=message):
-            ConsensusClustering(3).fit(wrong)
+        refuses(DataError, message, ConsensusClustering(3).fit, wrong)
 
 
 def test_few_distinct_rows_have_one_warning():

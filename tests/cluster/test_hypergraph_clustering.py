@@ -16,6 +16,7 @@ from biclique.hypergraph import SPLITTINGS, ExpansionGram, distortion, k_way_nor
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.scores import clustering_error
 from tests import data, oracles
+from tests.calls import refuses
 from tests.optional import Optional
 
 pd = Optional("pandas")
@@ -173,10 +174,8 @@ def test_predict_new_vertices_by_the_edges_they_join():
     new[0, joined] = 1
     assert model.predict(new).tolist() == [model.labels_[0], -1]
     assert fit(hypergraph, assign_labels="kernel_kmeans").predict(new)[1] == -1
-    with pytest.raises(ValueError, match="features"):
-        model.predict(np.ones((1, 3)))
-    with pytest.raises(DataError, match=r"hypergraph\.incidence"):
-        model.predict(hypergraph)
+    refuses(ValueError, "features", model.predict, np.ones((1, 3)))
+    refuses(DataError, r"hypergraph\.incidence", model.predict, hypergraph)
     labels = model.labels_
     model.set_params(n_clusters=5, n_components=2, row_normalize=False)
     assert (model.predict(hypergraph.incidence) == labels).all()
@@ -251,8 +250,7 @@ def test_les_miserables_from_hypernetx():
     ],
 )
 def test_unusable_input(X, message):
-    with pytest.raises(DataError, match=message):
-        HypergraphSpectralClustering(2).fit(X)
+    refuses(DataError, message, HypergraphSpectralClustering(2).fit, X)
 
 
 def test_equal_rows_are_not_split_by_rounding():

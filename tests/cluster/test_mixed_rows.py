@@ -11,6 +11,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, GapsWarning, ParameterError
 from biclique.kernels import Columns, Gower
 from biclique.selection import order_path
+from tests.calls import refuses
 from tests.data import mixed
 from tests.optional import Optional, needs
 from tests.oracles import algorithm_1, gower_kernel
@@ -125,8 +126,7 @@ def test_chunks_take_one_pass_for_the_ranges(options):
 def test_chunks_with_gaps_or_bad_codes_are_refused_in_words(value, words):
     X = np.array(mixed()[0])
     X[70, 3] = value
-    with pytest.raises(DataError, match=words):
-        model().fit(da.from_array(X, chunks=(50, -1)))
+    refuses(DataError, words, model().fit, da.from_array(X, chunks=(50, -1)))
 
 
 def test_rows_that_are_like_no_other_go_to_the_nearest_by_gower_distance():
@@ -239,10 +239,8 @@ def test_values_that_are_refused(value, words, options):
     X = np.array(mixed(40, 0.1)[0])
     fitted = quiet(model(**options), X)
     X[4, 2] = value
-    with pytest.raises(DataError, match=words):
-        model(**options).fit(X)
-    with pytest.raises(DataError, match=words):
-        fitted.predict(X)
+    refuses(DataError, words, model(**options).fit, X)
+    refuses(DataError, words, fitted.predict, X)
 
 
 def test_gaps_for_other_affinities_sparse_rows_text_and_searches_are_refused():
@@ -254,8 +252,7 @@ def test_gaps_for_other_affinities_sparse_rows_text_and_searches_are_refused():
         ({}, "affinity 'rbf' or another, not with affinity="),
         (NEIGHBORHOODS, "the metrics.*not with"),
     ):
-        with pytest.raises(DataError, match=f"sparse X works with {words}"):
-            model(**options).fit(sparse.csr_array(X))
+        refuses(DataError, f"sparse X works with {words}", model(**options).fit, sparse.csr_array(X))
     with pytest.raises(DataError, match=r"X holds text.*OrdinalEncoder"):
         model().fit(np.array([["a", "1"], ["b", "2"], ["a", "3"]], dtype=object))
     with pytest.raises(ParameterError, match="needs the ranges of the columns"):
@@ -267,5 +264,4 @@ def test_a_kernel_with_columns_of_its_own():
     kernel = Gower(gamma=3.0, columns=Columns.of(X, MASK))
     own = quiet(BicliqueSpectralClustering(3, affinity=kernel, random_state=0), X)
     np.testing.assert_array_equal(own.embedding_, quiet(model(gamma=3.0), X).embedding_)
-    with pytest.raises(ParameterError, match="made for 5 columns"):
-        own.fit(X[:, :4])
+    refuses(ParameterError, "made for 5 columns", own.fit, X[:, :4])

@@ -9,6 +9,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.cluster import trust
 from biclique.exceptions import DataError, ParameterError
 from biclique.spectral.membership import Seen, even_steps
+from tests.calls import refuses
 from tests.oracles import calibration_error, share_difference, standardised_difference
 
 
@@ -144,12 +145,10 @@ def test_membership_is_the_sparse_form_and_takes_sparse_rows(blobs):
         np.testing.assert_array_equal(np.sort(row)[:2], 0)
         np.testing.assert_array_equal(np.sort(row)[2:], np.sort(full)[2:])
     np.testing.assert_array_equal(model.membership(X, top=9).toarray(), p)
-    with pytest.raises(ParameterError, match="top must be"):
-        model.membership(X, top=0)
+    refuses(ParameterError, "top must be", model.membership, X, top=0)
     rows = sparse.csr_array(X)
     model = BicliqueSpectralClustering(4, random_state=0).fit(rows)
-    with pytest.raises(DataError, match=r"sparse rows, got a csr_array: use membership\(X, top=4\)"):
-        model.predict_proba(rows)
+    refuses(DataError, r"sparse rows, got a csr_array: use membership\(X, top=4\)", model.predict_proba, rows)
     p = model.membership(rows, top=4).toarray()
     np.testing.assert_array_equal(p, model.predict_proba(X))
     np.testing.assert_array_equal(p.argmax(axis=1), model.predict(rows, reject_below=0))
@@ -162,8 +161,7 @@ def test_predict_rejects_what_is_not_sure(blobs):
     expected = np.where(p.max(axis=1) < level, -1, model.labels_)
     np.testing.assert_array_equal(model.predict(X, reject_below=level), expected)
     np.testing.assert_array_equal(model.predict(X, reject_below=0), model.labels_)
-    with pytest.raises(ParameterError, match="reject_below"):
-        model.predict(X, reject_below=1.5)
+    refuses(ParameterError, "reject_below", model.predict, X, reject_below=1.5)
 
 
 @pytest.mark.parametrize("n_clusters", [3, "select"])
@@ -180,8 +178,7 @@ def test_clusters_of_noise_are_not_stable():
     bad = model.cluster_stability(noise, n_splits=3)
     assert bad.mean() < 0.8
     np.testing.assert_array_equal(bad, model.cluster_stability(noise, n_splits=3))
-    with pytest.raises(DataError, match="half of X"):
-        model.cluster_stability(noise[:6])
+    refuses(DataError, "half of X", model.cluster_stability, noise[:6])
 
 
 def test_representatives_are_nearest_to_the_mean_and_distinct(blobs):
@@ -219,10 +216,8 @@ def test_the_profile_needs_no_pandas(blobs, monkeypatch):
     found = model.profile(X)
     assert list(found) == ["x0", "x1"]
     np.testing.assert_allclose(found["x0"], standardised_difference(X[:, 0], model.labels_, 4))
-    with pytest.raises(ParameterError, match="which is not a column"):
-        model.profile(X, categories=["colour"])
-    with pytest.raises(DataError, match="columns of fit"):
-        model.profile(X[:5, :1])
+    refuses(ParameterError, "which is not a column", model.profile, X, categories=["colour"])
+    refuses(DataError, "columns of fit", model.profile, X[:5, :1])
 
 
 def test_how_sure_is_the_mean_probability_of_the_rows_of_a_cluster(blobs):

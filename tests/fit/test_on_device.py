@@ -14,6 +14,7 @@ from biclique.fit import exact as _device
 from biclique.fit import given_rows
 from biclique.fit import low_rank as _features
 from biclique.rows import checks as _checks
+from tests.calls import refuses
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
 
@@ -198,8 +199,7 @@ def test_bad_values_are_found_where_they_lie(device, transfers):
     X = torch.zeros((3000, 8), device=device)
     for value, message in ((np.nan, "NaN: 2 missing values"), (np.inf, "infinity"), (1e30, r"\(first beyond 1e\+18")):
         X[70, 3], X[200, 1] = value, value
-        with pytest.raises(DataError, match=rf"{message}.* in row 70, column 3"):
-            fitted(X.T.contiguous().T, None)
+        refuses(DataError, rf"{message}.* in row 70, column 3", fitted, X.T.contiguous().T, None)
     assert not transfers[1]
 
 
@@ -207,10 +207,8 @@ def test_tensors_without_numbers(blobs):
     X, meta = blobs[0][:300], torch.empty((300, 8), device="meta")
     model = BicliqueSpectralClustering(5, random_state=0)
     for ask in (model.fit, model.fit(X).predict, BicliqueKernelKMeans(5).fit):
-        with pytest.raises(DataError, match="X is a meta tensor, which has a shape but no numbers"):
-            ask(meta)
-    with pytest.raises(DataError, match="sample_weight is a meta tensor"):
-        model.fit(X, sample_weight=meta[:, 0])
+        refuses(DataError, "X is a meta tensor, which has a shape but no numbers", ask, meta)
+    refuses(DataError, "sample_weight is a meta tensor", model.fit, X, sample_weight=meta[:, 0])
     for device in ("meta", torch.device("meta")):
         with pytest.raises(ParameterError, match=r"device must be None, .* holds numbers, got .*meta"):
             BicliqueSpectralClustering(5, device=device).fit(X)
@@ -239,15 +237,13 @@ def test_bad_new_rows_are_refused_too(blobs, device):
         model.predict(torch.zeros((4, 3), device=device))
     with pytest.raises(DataError, match="X contains NaN: 1 missing values, the first in row 1, column 2"):
         model.predict(torch.tensor([[0.0] * 8, [0, 0, np.nan, 0, 0, 0, 0, 0]], device=device))
-    with pytest.raises(DataError, match=r"pass X.to_dense\(\)"):
-        fitted(torch.eye(8, device=device).to_sparse(), None)
+    refuses(DataError, r"pass X.to_dense\(\)", fitted, torch.eye(8, device=device).to_sparse(), None)
 
 
 def test_rows_that_a_device_does_not_take(blobs):
     X = blobs[0][:300]
     for affinity in ("neighborhoods", "rbf"):
-        with pytest.raises(DataError, match="device= needs dense rows"):
-            fitted(sparse.csr_array(X), "cpu", affinity=affinity)
+        refuses(DataError, "device= needs dense rows", fitted, sparse.csr_array(X), "cpu", affinity=affinity)
     with pytest.raises(ParameterError, match="sample_weight of 0 works without device="):
         fitted(X, "cpu", sample_weight=np.arange(300))
     with pytest.raises(ParameterError, match=r"landmarks on a device are .* use gram='auto'"):

@@ -42,6 +42,7 @@ from biclique.kernels import KERNELS, RBF, Kernel
 from biclique.models.saving import load_with_notes
 from biclique.spectral.assign import ASSIGNERS
 from biclique.tables.preparer import TablePreparer
+from tests.calls import refuses
 from tests.optional import needs
 
 KERNEL_CASES = sorted(set(KERNELS) - {"poly", "additive_chi2"})  # the last is negative: it has no cut
@@ -194,8 +195,7 @@ def test_names_of_columns_and_the_kind_of_output(groups, tmp_path):
     again = check(model, tmp_path, X)
     assert again.feature_names_in_.tolist() == ["a", "b", "ä ", "d"]
     assert isinstance(again.transform(X), pandas.DataFrame)
-    with pytest.raises(ValueError, match="feature names"):
-        again.transform(X[["b", "a", "ä ", "d"]])
+    refuses(ValueError, "feature names", again.transform, X[["b", "a", "ä ", "d"]])
 
 
 @needs("torch")
@@ -236,8 +236,7 @@ def test_labels_and_embedding_are_left_out_unless_asked_for(groups, tmp_path):
     assert np.array_equal(joblib.load(tmp_path / "m.joblib").predict_proba(groups[1]), model.predict_proba(groups[1]))
     for name in ("labels_", "embedding_"):
         assert not hasattr(again, name)
-        with pytest.raises(AttributeError, match=rf"{name} was left out .* include=\['{name}'\]"):
-            getattr(again, name)
+        refuses(AttributeError, rf"{name} was left out .* include=\['{name}'\]", getattr, again, name)
     with pytest.raises(AttributeError, match="object has no attribute 'nothing_'"):
         _ = again.nothing_
     assert [len(rows) for rows in again.representatives(groups[0])] == [5, 5, 5]
@@ -306,19 +305,16 @@ def test_code_of_a_user_is_refused_by_its_name(groups, tmp_path):
         (raw, r"test_saving\.own cannot be saved"),
     ]
     for model, message in cases:
-        with pytest.raises(ParameterError, match=message):
-            biclique.save(model, tmp_path / "no.skops")
+        refuses(ParameterError, message, biclique.save, model, tmp_path / "no.skops")
     assert not list(tmp_path.glob("*.skops*"))
-    with pytest.raises(DataError, match="there is no folder"):
-        biclique.save(fit(X), tmp_path / "no folder" / "m.skops")
+    refuses(DataError, "there is no folder", biclique.save, fit(X), tmp_path / "no folder" / "m.skops")
 
 
 def test_a_kernel_in_the_table_is_saved_and_read_while_it_is_there(groups, tmp_path, monkeypatch):
     monkeypatch.setitem(KERNELS, "own", Own)
     check(fit(groups[0], affinity="own"), tmp_path, *groups)
     monkeypatch.delitem(KERNELS, "own")
-    with pytest.raises(DataError, match=r"test_saving\.Own"):
-        biclique.load(tmp_path / "model.skops")
+    refuses(DataError, r"test_saving\.Own", biclique.load, tmp_path / "model.skops")
 
 
 def test_a_failed_save_leaves_the_old_file(groups, tmp_path, monkeypatch):
