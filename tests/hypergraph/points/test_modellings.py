@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.hypergraph.points.contraction import TRIPLES, modelling_gram
+from biclique.hypergraph.points.contraction import TRIPLES, modelling_gram, smallest_eigenvalues
 from biclique.hypergraph.points.modellings import (
     POINT_MODELLINGS,
     GeneralizedDot,
@@ -120,6 +120,19 @@ def test_the_same_bits_for_any_number_of_threads(case):
     with threadpool_limits(3):
         assert np.array_equal(one, modelling_gram(X, name, n_jobs=3, **options))
         assert np.array_equal(values, modelling_values(X, triples, name, n_jobs=3, **options))
+
+
+def test_smallest_eigenvalues_keep_their_digits():
+    vectors = []
+    for closeness in (1.0, 1e-3, 1e-6, 1e-9, 0.0):
+        direction = RNG.normal(size=(400, 1, 4))
+        vectors.append(direction + closeness * RNG.normal(size=(400, 3, 4)))  # nearly parallel: two small eigenvalues
+    vectors.append(np.stack([np.eye(3, 4), np.zeros((3, 4)), np.diag([1.0, 1.0, 5.0, 0])[:3]]))  # p = 0, and ties
+    V = np.concatenate(vectors)
+    A = V @ V.transpose(0, 2, 1)
+    values = np.linalg.eigvalsh(A)
+    found = smallest_eigenvalues((A[:, 0, 0], A[:, 1, 1], A[:, 2, 2]), (A[:, 0, 1], A[:, 0, 2], A[:, 1, 2]))
+    assert (np.abs(found - values[:, 0]) <= 1e-14 * values[:, 2]).all()
 
 
 def nearly_a_line(n, seed, noise=1e-8):
