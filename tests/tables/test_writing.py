@@ -5,7 +5,7 @@ import pytest
 
 from biclique.tables.reading import read_frame
 from biclique.tables.text_form import PLAIN, TextForm
-from biclique.tables.writing import free_name, label_columns, write_labels
+from biclique.tables.writing import free_name, write_labels
 from tests.optional import Optional
 
 pd, pa, pq = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet")
@@ -15,7 +15,7 @@ PROBABILITIES = np.array([0.75, np.nan, 1.0])
 
 
 def write(path, *pieces, labels=LABELS, probabilities=None, form=PLAIN):
-    write_labels(path, label_columns(labels, probabilities), pieces, form)
+    write_labels(path, labels, pieces, form, probabilities)
     return path
 
 

@@ -11,16 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from biclique.cli.label_output import check_folder, found_labels, is_folder, rows_to_label, write_parts
-from biclique.cli.opened_tables import (
-    OpenedTable,
-    Prepared,
-    connected,
-    in_rows_of_table,
-    is_shipped,
-    open_table,
-    table_file,
-)
+from biclique._typing import FloatArray
+from biclique.cli.label_output import check_folder, found_labels, rows_to_label, write_parts
+from biclique.cli.opened_tables import OpenedTable, connected, in_rows_of_table, is_shipped, open_table, table_file
 from biclique.cli.options import (
     Assigning,
     Command,
@@ -51,7 +44,7 @@ from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import FORMATS
 from biclique.tables.text_form import TextForm
 from biclique.tables.used_columns import shown_names, warn_about_clusters, weights_of
-from biclique.tables.writing import check_output, write_labels
+from biclique.tables.writing import ENDINGS, ending_of, write_labels
 
 EXAMPLES = """\
 examples:
@@ -150,8 +143,8 @@ class ClusterOptions(Assigning, ColumnOptions):
 
     @property
     def folder(self) -> str | None:
-        """Where parts go, if the output is not one file."""
-        return self.output if self.dask is not None and self.output is not None and is_folder(self.output) else None
+        """Where parts go: an output of ``--dask`` whose name has no ending of a file of labels."""
+        return self.output if self.dask and self.output and ending_of(self.output) not in ENDINGS else None
 
     def check(self) -> None:
         super().check()
@@ -189,51 +182,50 @@ def run(options: ClusterOptions, warned: Warned) -> Facts:
 
 def _cluster(options: ClusterOptions, path: str, warned: Warned) -> Facts:
     table = _open(options, path, options.form(), sparing=options.sparing)
-    ids = options.names("id", table.names)
-    if options.output and not options.folder and len(ids) > 1:
-        check_output(options.output, several=True)
+    ids = options.ids(table.names)
     try:
-        work = _prepare(options, path, table)
+        classes, weights = _prepare(options, path, table)
     except BicliqueError:
         if not (options.sparing and table.streamed):
             raise
         table = _open(options, path, options.form())  # whole, if it fits: then it can be done, or the error says more
-        work = _prepare(options, path, table)
-    model = options.model(work.preparer.categorical_places_)
+        classes, weights = _prepare(options, path, table)
+    preparer = table.preparer
+    model = options.model(preparer.categorical_places_)
     start = time.perf_counter()
-    with in_rows_of_table(work.kept, work.preparer.get_feature_names_out()):
-        _fit(options, model, work)
+    with in_rows_of_table(table.kept, preparer.get_feature_names_out()):
+        _fit(options, model, table, weights)
     labels = np.asarray(model.labels_)
     seconds = time.perf_counter() - start
     if options.report or options.json or not options.quiet:
-        frame, rows, numbers = table.shown(work, options.random_state)
-        constant = work.preparer.get_feature_names_out()[np.ptp(rows, axis=0) == 0]
+        frame, rows, numbers = table.shown(options.random_state)
+        constant = preparer.get_feature_names_out()[np.ptp(rows, axis=0) == 0]
         if len(constant):
             warn_user(f"constant columns tell nothing apart: {shown_names(constant)}.", TableWarning)
-        warn_about_clusters(frame, work.preparer.category_columns_, labels[numbers])
+        warn_about_clusters(frame, preparer.category_columns_, labels[numbers])
     if options.output:
-        found = found_labels(model, work.X, work.kept, labels, append=options.append)
+        found, probabilities = found_labels(model, table.X, table.kept, labels, append=options.append)
         if options.folder:
             write_parts(options.folder, found, table, ids)
         else:
             beside = rows_to_label(table, ids, len(found), append=options.append)
-            write_labels(options.output, found, beside, options.form())
+            write_labels(options.output, found, beside, options.form(), probabilities)
     saved = None
     if options.save is not None:
         notes = {"id": ids, "text": options.written}  # biclique predict needs them too
-        save(Pipeline([("prepare", work.preparer), ("cluster", model)]), options.save, notes=notes)
+        save(Pipeline([("prepare", preparer), ("cluster", model)]), options.save, notes=notes)
         saved = {"file": options.save, "bytes": Path(options.save).stat().st_size}
     if options.report:
         said = warned()
         if len(rows) < len(labels):
             said.append(f"this page is made of {len(rows)} of {len(labels)} rows, drawn at random.")
-        places = np.flatnonzero(work.kept)[numbers]
-        write_report(options, options.report, model, work.preparer, rows, frame, ids, places, said)
+        places = np.flatnonzero(table.kept)[numbers]
+        write_report(options, options.report, model, preparer, rows, frame, ids, places, said)
     if options.quiet and not options.json:
         return {}
     return {
         "table": printable(options.shown_table),
-        **facts_of(model, work, labels, rows, labels[numbers]),
+        **facts_of(model, table, labels, classes, frame, rows, labels[numbers]),
         "seconds": seconds,
         "output": options.output,
         "report": options.report,
@@ -256,13 +248,14 @@ def _preparer(options: ClusterOptions, names: Sequence[str], label: str | None) 
     return options.preparer(names, leave_out=leave_out, codes=options.compares_levels)
 
 
-def _prepare(options: ClusterOptions, path: str, table: OpenedTable) -> Prepared:
+def _prepare(options: ClusterOptions, path: str, table: OpenedTable) -> tuple[list[str] | None, FloatArray | None]:
+    """Rows as numbers; the known classes and the weights of those that are kept, if there are such columns."""
     name = printable(options.shown_table)
     label = next(iter(options.names("label", table.names)), None)
     if is_shipped(path) and "target" in table.names:
         label = "target"
-    preparer = _preparer(options, table.names, label)
-    X, kept = table.prepared(preparer)
+    table.prepare(_preparer(options, table.names, label))
+    kept = table.kept
     n_rows = int(kept.sum())
     if n_rows < 2:
         gaps = n_rows < len(kept)
@@ -270,7 +263,7 @@ def _prepare(options: ClusterOptions, path: str, table: OpenedTable) -> Prepared
         raise DataError(f"{name}: {few}; a table needs at least 2 rows to be clustered: {FILL if gaps else ADD}.")
     classes = None if label is None else texts_of(table.column(label)[kept])
     weights = None if options.weight is None else weights_of(table.column(options.weight), kept, name)
-    return Prepared(table, preparer, X, kept, classes, weights)
+    return classes, weights
 
 
 def _explained(error: ColumnsError, options: ClusterOptions, path: str) -> TableError:
@@ -318,21 +311,21 @@ def _with_one_decimal(advice: Advice, options: ClusterOptions, path: str) -> tup
 # Fit
 
 
-def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Prepared) -> None:
-    weights: dict[str, Any] = {} if work.weights is None else {"sample_weight": work.weights}
-    if options.n_clusters != "select" or (options.k_max is None and not options.compares_levels):
-        model.fit(work.X, **weights)
-        return
-    rows = work.X
-    if options.compares_levels:  # the search compares rows by Euclidean distances: levels as columns, gaps filled in
-        missing = "drop" if work.preparer.missing == "drop" else "mean"
-        other = clone(work.preparer).set_params(encode="one-hot", scale="standard", missing=missing)
-        rows, _ = work.table.prepared(other)
-    metric = "cosine" if "cosine" in (options.affinity, options.metric) else "euclidean"
-    asked = options.parameters(select_n_clusters) | {"metric": metric}
-    selection = select_n_clusters(rows, **asked, **weights)
-    model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
-    model.k_selection_ = selection
+def _fit(
+    options: ClusterOptions, model: BicliqueSpectralClustering, table: OpenedTable, found: FloatArray | None
+) -> None:
+    weights: dict[str, Any] = {} if found is None else {"sample_weight": found}
+    if options.n_clusters == "select" and (options.k_max is not None or options.compares_levels):
+        rows = table.X
+        if options.compares_levels:  # the search compares rows by Euclidean distances: levels as columns, no gaps
+            missing = "drop" if table.preparer.missing == "drop" else "mean"
+            other = clone(table.preparer).set_params(encode="one-hot", scale="standard", missing=missing)
+            rows = replace(table).prepare(other)
+        selection = select_n_clusters(rows, **options.parameters(select_n_clusters), **weights)
+        model.set_params(n_clusters=selection.n_clusters).fit(table.X, **weights)
+        model.k_selection_ = selection
+    else:
+        model.fit(table.X, **weights)
 
 
 add_to = Command(ClusterOptions, run, result_lines, EXAMPLES, BicliqueSpectralClustering).add_to

@@ -38,7 +38,7 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.progress import format_seconds
 from biclique.tables.atomic_files import check_target
 from biclique.tables.frames import pandas
-from biclique.tables.writing import ENDINGS, check_output, ending_of, label_columns, write_labels, write_npy
+from biclique.tables.writing import ENDINGS, check_output, write_labels
 
 EXAMPLES = """\
 examples:
@@ -138,11 +138,9 @@ def cluster(options: ClusterOptions, warned: Warned) -> Facts:
     seconds = time.perf_counter() - start
     labels = np.full(hypergraph.n_vertices, -1)
     labels[kept] = model.labels_
-    if options.output is not None and ending_of(options.output) == ".npy":
-        write_npy(options.output, labels)  # without pandas
-    elif options.output is not None:
-        names = pandas().DataFrame({"vertex": [str(name) for name in hypergraph.vertex_names]})
-        write_labels(options.output, label_columns(labels), [names])
+    if options.output is not None:
+        names = (pandas().DataFrame({"vertex": [str(name) for name in some]}) for some in [hypergraph.vertex_names])
+        write_labels(options.output, labels, names)  # .npy needs no pandas
     return {
         "file": options.file,
         **_sizes(hypergraph),

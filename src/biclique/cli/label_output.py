@@ -7,29 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import IntArray
+from biclique._typing import FloatArray, IntArray
 from biclique.cli.opened_tables import OpenedTable
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, warn_user
 from biclique.tables.atomic_files import atomic_folder, check_target
 from biclique.tables.frames import pandas
 from biclique.tables.parts import of_parts
-from biclique.tables.writing import ENDINGS, ending_of, label_columns, write_labels
+from biclique.tables.writing import write_labels
 
 
-def found_labels(model: Any, X: Any, kept: NDArray[np.bool_], labels: IntArray, *, append: bool) -> Any:
+def found_labels(
+    model: Any, X: Any, kept: NDArray[np.bool_], labels: IntArray, *, append: bool
+) -> tuple[IntArray, FloatArray | None]:
     """The label of every row of a table, of which X has those that are kept; with probabilities to append."""
     full = np.full(len(kept), -1, dtype=np.int64)
     full[kept] = labels
-    probabilities = None
-    if append:
-        try:
-            probabilities = np.full(len(kept), np.nan)
-            if kept.any():
-                probabilities[kept] = np.asarray(model.predict_proba(X).max(axis=1))
-        except (BicliqueError, NotImplementedError, AttributeError) as error:
-            warn_user(f"probabilities are left out: {error}", BicliqueWarning)
-            probabilities = None
-    return label_columns(full, probabilities)
+    if not append:
+        return full, None
+    probabilities = np.full(len(kept), np.nan)
+    try:
+        if kept.any():
+            probabilities[kept] = np.asarray(model.predict_proba(X).max(axis=1))
+    except (BicliqueError, NotImplementedError, AttributeError) as error:
+        warn_user(f"probabilities are left out: {error}", BicliqueWarning)
+        return full, None
+    return full, probabilities
 
 
 def rows_to_label(table: OpenedTable, ids: Sequence[str], n_rows: int, *, append: bool) -> Iterator[Any]:
@@ -51,11 +53,6 @@ def cluster_sizes(labels: IntArray, n_clusters: int, unit: str) -> list[dict[str
 # A folder of parts
 
 
-def is_folder(path: str) -> bool:
-    """Whether an output of ``--dask`` is a folder: its name has no ending of a file of labels."""
-    return ending_of(path) not in ENDINGS
-
-
 def check_folder(path: str) -> None:
     """Refuse, before any work, a folder that could not be made; one that exists may have other labels in it."""
     if Path(path).exists():
@@ -63,18 +60,18 @@ def check_folder(path: str) -> None:
     check_target(path)
 
 
-def write_parts(output: str, found: Any, table: OpenedTable, ids: Sequence[str]) -> None:
+def write_parts(output: str, labels: IntArray, table: OpenedTable, ids: Sequence[str]) -> None:
     """A folder of Parquet files, one for every partition of the table, each by the worker that reads its rows."""
     with atomic_folder(output) as folder:
         own = []
         start = 0
         for number, length in enumerate(table.lengths):
             path = folder / f"part-{number:05d}.parquet"
-            own.append((str(path), list(ids), found.iloc[start : start + length], start))
+            own.append((str(path), list(ids), labels[start : start + length], start))
             start += length
         of_parts(_write_part, table.frame, own)
 
 
-def _write_part(part: Any, path: str, ids: list[str], found: Any, start: int) -> None:
+def _write_part(part: Any, path: str, ids: list[str], labels: IntArray, start: int) -> None:
     beside = part[ids] if ids else pandas().DataFrame({"row": np.arange(start, start + len(part))})
-    write_labels(path, found, [beside])
+    write_labels(path, labels, [beside])

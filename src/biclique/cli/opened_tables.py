@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from glob import glob
 from importlib.util import find_spec
@@ -59,20 +59,24 @@ class OpenedTable:
     """Whether the frames are of Dask."""
     lengths: Sequence[int] = ()
     """Rows of every partition of a Dask frame, once they are prepared."""
+    preparer: TablePreparer = field(init=False)
+    X: Array = field(init=False)  # (rows that are kept, prepared columns)
+    kept: NDArray[np.bool_] = field(init=False)  # (rows of the table,)
 
     @property
     def names(self) -> list[str]:
         return list(self.frame.columns)
 
-    def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
-        """Fit the preparer; the rows as numbers, and which rows of the table these are."""
+    def prepare(self, preparer: TablePreparer) -> Array:
+        """Fit the preparer; the rows that it keeps as numbers."""
+        self.preparer = preparer.fit(self.frame)
         if not self.streamed:
-            return preparer.fit(self.frame).transform_rows(self.frame)
-        preparer.fit(self.frame)
+            self.X, self.kept = preparer.transform_rows(self.frame)
+            return self.X
         kept = of_parts(preparer.kept, self.frame)
-        self.lengths = [len(part) for part in kept]
-        X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
-        return X, np.concatenate(kept)
+        self.lengths, self.kept = [len(part) for part in kept], np.concatenate(kept)
+        self.X = preparer.transform(self.frame).to_dask_array(lengths=[int(part.sum()) for part in kept])
+        return self.X
 
     def column(self, name: str) -> Any:
         """A column as a pandas series."""
@@ -83,29 +87,17 @@ class OpenedTable:
         frame = self.as_written if as_written else self.frame
         return (part.compute() for part in frame.to_delayed()) if self.streamed else iter([frame])
 
-    def shown(self, prepared: "Prepared", seed: int) -> tuple[Any, FloatArray, IntArray]:
+    def shown(self, seed: int) -> tuple[Any, FloatArray, IntArray]:
         """All rows that are kept, or some: their columns, their rows of X, and which rows of X these are."""
-        n = int(prepared.kept.sum())
+        n = int(self.kept.sum())
         if not self.streamed:
-            return self.frame[prepared.kept], np.asarray(prepared.X), np.arange(n)
+            return self.frame[self.kept], np.asarray(self.X), np.arange(n)
         numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
-        chosen = np.zeros(len(prepared.kept), dtype=bool)
-        chosen[np.flatnonzero(prepared.kept)[numbers]] = True
+        chosen = np.zeros(len(self.kept), dtype=bool)
+        chosen[np.flatnonzero(self.kept)[numbers]] = True
         own = [(mask,) for mask in np.split(chosen, np.cumsum(self.lengths)[:-1])]
         frame = pandas().concat(of_parts(lambda part, mask: part[mask], self.frame, own), ignore_index=True)
-        return frame, prepared.preparer.transform_rows(frame)[0], numbers
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A table whose columns are sorted and whose rows are numbers."""
-
-    table: OpenedTable
-    preparer: TablePreparer
-    X: Array  # (rows that are kept, prepared columns)
-    kept: NDArray[np.bool_]  # (rows of the table,)
-    classes: list[str] | None  # of the rows that are kept
-    weights: FloatArray | None  # of the rows that are kept
+        return frame, self.preparer.transform_rows(frame)[0], numbers
 
 
 def open_table(

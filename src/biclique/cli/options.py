@@ -285,7 +285,10 @@ class Command:
 
             try:
                 with redirect_stdout(sys.stderr if to_stdout else sys.stdout):
-                    _check(options)
+                    try:
+                        options.check()
+                    except DataError as error:  # a wrong name of an output is a wrong option
+                        raise ParameterError(str(error)) from error
                     facts = self.run(options, warned)
                     if options.json:
                         block(json.dumps(facts, indent=2, allow_nan=False))
@@ -296,10 +299,3 @@ class Command:
             except BicliqueError as error:
                 error.args = (options.in_words(str(error)),)
                 raise
-
-
-def _check(options: Options) -> None:
-    try:
-        options.check()
-    except DataError as error:  # a wrong name of an output is a wrong option
-        raise ParameterError(str(error)) from error

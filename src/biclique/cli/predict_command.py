@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from biclique._typing import FloatArray, IntArray
 from biclique.cli.label_output import cluster_sizes, found_labels, rows_to_label
 from biclique.cli.opened_tables import in_rows_of_table
 from biclique.cli.options import Command, Facts, Json, Quiet, Warned, work_option
@@ -19,8 +20,7 @@ from biclique.exceptions import BicliqueError, DataError, ParameterError, printa
 from biclique.models.saving import load_with_notes
 from biclique.progress import format_seconds
 from biclique.tables.diagnosis import counted
-from biclique.tables.frames import pandas
-from biclique.tables.writing import check_output, write_labels
+from biclique.tables.writing import write_labels
 
 EXAMPLES = """\
 examples:
@@ -48,19 +48,18 @@ def run(options: PredictOptions, warned: Warned) -> Facts:
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
     with opened_as_fitted(options, notes, append=options.append) as (table, ids, form):
-        if options.output and len(ids) > 1:
-            check_output(options.output, several=True)
         found, n_rows = list[Any](), 0
         for piece in table.pieces():
             found.append(_labels(options, model, piece, ids, n_rows))
             n_rows += len(piece)
-        every = pandas().concat(found, join="inner", ignore_index=True)
-        labels = every["label"].to_numpy(np.int64, na_value=-1)
+        labels = np.concatenate([some for some, _ in found])
+        shares = [share for _, share in found if share is not None]
         if not len(labels):
             raise DataError(f"{options.shown_table}: the table has no rows.")
         if options.output:
             beside = rows_to_label(table, ids, len(labels), append=options.append)
-            write_labels(options.output, every, beside, form)
+            probabilities = np.concatenate(shares) if len(shares) == len(found) else None
+            write_labels(options.output, labels, beside, form, probabilities)
     last = model[-1] if isinstance(model, Pipeline) else model
     known = getattr(last, "n_clusters_", getattr(last, "n_clusters", 0))
     return {
@@ -75,8 +74,10 @@ def run(options: PredictOptions, warned: Warned) -> Facts:
     }
 
 
-def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str], first_row: int) -> Any:
-    """The label of every row of a frame, a gap for none; with probabilities for ``--append``.
+def _labels(
+    options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str], first_row: int
+) -> tuple[IntArray, FloatArray | None]:
+    """The label of every row of a frame, −1 for none; with probabilities for ``--append``.
 
     ``first_row`` is the number of the frame's first row in the table.
     """

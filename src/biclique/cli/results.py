@@ -3,12 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.opened_tables import Prepared
+from biclique.cli.opened_tables import OpenedTable
 from biclique.cli.options import Facts
 from biclique.cli.output import output_lines, printed
 from biclique.cluster.clustering import BicliqueSpectralClustering
@@ -19,7 +21,6 @@ from biclique.runtime.memory import format_bytes
 from biclique.scores import clustering_error
 from biclique.selection.count_search import pieces_of_a_cloud
 from biclique.tables.diagnosis import counted
-from biclique.tables.preparer import TablePreparer
 
 MOST_COLUMNS = 3
 """Columns that are named for each cluster."""
@@ -43,11 +44,20 @@ LEGEND = "sure: mean probability of its rows; set apart by: (mean - mean of the 
 
 
 def facts_of(
-    model: BicliqueSpectralClustering, work: Prepared, labels: IntArray, shown: FloatArray, shown_labels: IntArray
+    model: BicliqueSpectralClustering,
+    table: OpenedTable,
+    labels: IntArray,
+    classes: Sequence[str] | None,
+    shown: Any,
+    rows: FloatArray,
+    shown_labels: IntArray,
 ) -> Facts:
-    """The facts of a fit, by stable keys; ``shown`` are rows that tell what sets clusters apart: all, or some."""
+    """The facts of a fit, by stable keys; ``shown``, all rows or some, as numbers ``rows``, set clusters apart."""
     sizes = np.bincount(labels)
-    apart = _set_apart(*_compared(work.preparer, shown), shown_labels, len(sizes))
+    compared = copy(table.preparer).set_params(encode="one-hot")  # the numbers of levels are no quantities
+    if table.preparer.categorical_places_:
+        rows, _ = compared.transform_rows(shown)
+    apart = _set_apart(compared.get_feature_names_out(), rows, shown_labels, len(sizes))
     sure = [float(share) if np.isfinite(share) else None for share in model.how_sure()]
     sure += [None] * (len(sizes) - len(sure))
     clusters: list[Facts] = [
@@ -55,8 +65,8 @@ def facts_of(
         for label in range(len(sizes))
     ]
     error = rand_index = None
-    if work.classes is not None:
-        names_of_classes, truth = np.unique(work.classes, return_inverse=True)
+    if classes is not None:
+        names_of_classes, truth = np.unique(classes, return_inverse=True)
         error, rand_index = clustering_error(truth, labels), float(adjusted_rand_score(truth, labels))
         for cluster in clusters:
             counts = Counter(names_of_classes[truth[labels == cluster["label"]]].tolist())
@@ -69,10 +79,10 @@ def facts_of(
         approximation = {name: value if math.isfinite(value) else None for name, value in found.items()}
     return {
         "rows": len(labels),
-        "rows_left_out": len(work.kept) - len(labels),
-        "columns": len(work.preparer.kinds_),
-        "streamed": work.table.streamed,
-        "scale": work.preparer.scale,
+        "rows_left_out": len(table.kept) - len(labels),
+        "columns": len(table.preparer.kinds_),
+        "streamed": table.streamed,
+        "scale": table.preparer.scale,
         "order": "inf" if np.isinf(model.order_) else model.order_,
         "affinity": model.affinity if isinstance(model.affinity, str) else "gower",
         "selected": None if selection is None else selection.explanation,
@@ -88,20 +98,6 @@ def facts_of(
         "error": error,
         "adjusted_rand_index": rand_index,
     }
-
-
-def _compared(preparer: TablePreparer, rows: FloatArray) -> tuple[list[str], FloatArray]:
-    """Names and columns to compare clusters by. The numbers of levels are no quantities: each level is a column."""
-    names, codes = list(map(str, preparer.get_feature_names_out())), preparer.categorical_places_
-    if not codes:
-        return names, rows
-    numbers = [j for j in range(len(names)) if j not in codes]
-    compared, columns = [names[j] for j in numbers], [rows[:, j] for j in numbers]
-    for j, category in zip(codes, preparer.category_columns_, strict=True):
-        for number, level in enumerate(preparer.levels_[category]):
-            compared.append(f"{names[j]}={level}")
-            columns.append((rows[:, j] == number).astype(float))
-    return compared, np.column_stack(columns)
 
 
 def _set_apart(names: Sequence[str], rows: FloatArray, labels: IntArray, n_clusters: int) -> list[list[Facts]]:

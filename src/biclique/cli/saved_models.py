@@ -33,7 +33,7 @@ def opened_as_fitted(
         form = options.form(taken)
         with table_file(options.table) as path:
             table = open_table(path, form, texts=possible_names(options.id) or known, append=append)
-            ids = options.names("id", table.names) or [name for name in table.names if name in known]
+            ids = options.ids(table.names, known)
             yield table, ids, form
     except DataError as error:
         words = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in taken.items()]

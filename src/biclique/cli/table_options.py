@@ -83,6 +83,10 @@ class TableOptions(Options):
         given = value if isinstance(value, tuple) else () if value is None else (value,)
         return names_of(printable(self.shown_table), self.flags()[name], given, columns)
 
+    def ids(self, columns: Sequence[str], known: Sequence[Any] = ()) -> list[str]:
+        """The columns that name the rows: by the option, else those of the fit."""
+        return self.names("id", columns) or [name for name in columns if name in known]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Labelling(TableOptions):
@@ -105,6 +109,12 @@ class Labelling(TableOptions):
         super().check()
         if self.output is not None and self.append:
             check_output(self.output, several=True)
+
+    def ids(self, columns: Sequence[str], known: Sequence[Any] = ()) -> list[str]:
+        found = super().ids(columns, known)
+        if len(found) > 1 and self.output and not self.folder:
+            check_output(self.output, several=True)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -53,16 +53,11 @@ MOST_DESCRIBED = 100
 """Columns of which an error says what they look like."""
 
 
-@dataclass(frozen=True)
-class Looks:
-    """What a column looks like, in words and numbers."""
+class Looks(NamedTuple):
+    """What a column looks like, and that in words."""
 
     look: Look
     words: str
-    n_levels: int = 0
-    """Different texts; 0 for other columns."""
-    orders: tuple[str, ...] = ()
-    """Of dates such as 01/02/2020: what may come first."""
 
 
 class Column:
@@ -71,6 +66,16 @@ class Column:
     def __init__(self, frame: Any, name: str, kind: Kind, n_missing: int) -> None:
         self.frame, self.name, self.kind = frame, name, kind
         self.n_rows, self.n_missing = len(frame), n_missing
+
+    @cached_property
+    def levels(self) -> Counter[str]:
+        """How often each text comes; empty for other columns."""
+        return Counter(levels_of(self.frame[self.name].dropna()).tolist() if self.kind == "text" else ())
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """Of texts that are dates such as 01/02/2020: what may come first."""
+        return date_orders(self.levels) if self.looks.look == "date" else ()
 
     @cached_property
     def looks(self) -> Looks:
@@ -85,17 +90,14 @@ class Column:
           whole numbers in a column whose name ends in "id"; a column without a name,
         - text: any other text.
         """
-        n, n_missing = self.n_rows, self.n_missing
+        n, n_missing, column = self.n_rows, self.n_missing, self.frame[self.name]
         if n_missing == n:
             return Looks("mostly missing", f"missing in every row ({n})")
-        column = self.frame[self.name]
-        levels = Counter(levels_of(column.dropna()).tolist() if self.kind == "text" else ())
-        look, words = _look_of_texts(levels, column) if self.kind == "text" else _look_of_values(column, self.kind)
+        text = self.kind == "text"
+        look, words = _look_of_texts(self.levels, column) if text else _look_of_values(column, self.kind)
         if 2 * n_missing > n:
-            look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
-        elif n_missing:
-            words += f"; {n_missing} of {n} missing"
-        return Looks(look, words, len(levels), date_orders(levels) if look == "date" else ())
+            return Looks("mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}")
+        return Looks(look, f"{words}; {n_missing} of {n} missing" if n_missing else words)
 
 
 def columns_of(frame: Any) -> list[Column]:
@@ -104,28 +106,25 @@ def columns_of(frame: Any) -> list[Column]:
     return [Column(frame, name, kind_of(dtype), n_missing) for name, dtype, n_missing in facts]
 
 
-def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
+def _look_of_values(column: Any, kind: Kind) -> Looks:
     """Of numbers, booleans and dates."""
     if kind == "date":
-        return "date", f"date: {column.min():%Y-%m-%d} to {column.max():%Y-%m-%d}"
-    if kind == "number":
-        values = numbers_of(column)
-        if counts_rows(values):
-            return "id", f"id: counts the rows from {level(values[0], kind)}"
-        present = values[~np.isnan(values)] if str(column.name).lower().endswith("id") else values[:0]
-        if len(present) and (present == np.rint(present)).all():
-            example = level(present[0], kind)
-            if len(np.unique(present)) == len(present):
-                return "id", f"id: {len(present)} different whole numbers, such as {example}"
-            if (np.abs(present) >= EXACT).all():  # different ones may be equal after rounding
-                return "id", f"id: whole numbers beyond 2**53, such as {example}"
-    if column.name == "":
-        return "id", f"no name: {kind}"
-    return ("boolean", "boolean") if kind == "boolean" else ("number", "number")
+        return Looks("date", f"date: {column.min():%Y-%m-%d} to {column.max():%Y-%m-%d}")
+    values = numbers_of(column)
+    if kind == "number" and counts_rows(values):
+        return Looks("id", f"id: counts the rows from {level(values[0], kind)}")
+    present = values[~np.isnan(values)]
+    if kind == "number" and column.name.lower().endswith("id") and (present == np.rint(present)).all():
+        example = f"such as {level(present[0], kind)}"
+        if len(np.unique(present)) == len(present):
+            return Looks("id", f"id: {len(present)} different whole numbers, {example}")
+        if (np.abs(present) >= EXACT).all():  # different ones may be equal after rounding
+            return Looks("id", f"id: whole numbers beyond 2**53, {example}")
+    return Looks("id", f"no name: {kind}") if column.name == "" else Looks(cast("Look", kind), kind)
 
 
-def _look_of_texts(levels: Counter[str], column: Any) -> tuple[Look, str]:
-    n, first = levels.total(), _short(next(iter(levels)))
+def _look_of_texts(levels: Counter[str], column: Any) -> Looks:
+    n, n_levels, first = levels.total(), len(levels), _short(next(iter(levels)))
     numbers = _look_of_numbers(levels, column)
     if numbers is not None:
         return numbers
@@ -134,21 +133,22 @@ def _look_of_texts(levels: Counter[str], column: Any) -> tuple[Look, str]:
         sure = f"say so with date_order={orders[0]!r}"
         way = sure if len(orders) == 1 else "see whether date_order='day' or 'month' is right"
         example = next((text for text in levels if date_orders([text]) == orders), next(iter(levels)))
-        return "date", f"{ORDER_WORDS[orders]}, such as {_short(example)}: {way}"
-    if len(levels) <= min(MOST_LEVELS, max(n // 2, 1)):
-        common = [f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS)]
-        more = f" and {len(levels) - SHOWN_LEVELS} more" if len(levels) > SHOWN_LEVELS else ""
-        return "category", f"category: {counted(len(levels), 'level')} ({', '.join(common)}{more})"
-    if all(as_amount(text) for text in levels):
-        return "text", f"amounts with several signs, such as {first}: write them without"
-    if all(len(text.split()) > 1 and all(as_number(part) is not None for part in text.split()) for text in levels):
-        return "text", f"numbers between spaces, such as {first}: put commas between them"
-    spaced = sum(any(letter.isspace() for letter in text.strip()) for text in levels)
-    look: Look = "id" if 2 * spaced <= len(levels) and 10 * len(levels) >= 9 * n else "text"
-    return look, f"{look}: {len(levels)} different, such as {first}"
+        return Looks("date", f"{ORDER_WORDS[orders]}, such as {_short(example)}: {way}")
+    if n_levels <= min(MOST_LEVELS, max(n // 2, 1)):
+        common = ", ".join(f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS))
+        more = f" and {n_levels - SHOWN_LEVELS} more" if n_levels > SHOWN_LEVELS else ""
+        return Looks("category", f"category: {counted(n_levels, 'level')} ({common}{more})")
+    if all(map(as_amount, levels)):
+        return Looks("text", f"amounts with several signs, such as {first}: write them without")
+    parts = [text.split() for text in levels]
+    if all(len(some) > 1 and None not in map(as_number, some) for some in parts):
+        return Looks("text", f"numbers between spaces, such as {first}: put commas between them")
+    spaced = sum(len(some) > 1 for some in parts)
+    look: Look = "id" if 2 * spaced <= n_levels and 10 * n_levels >= 9 * n else "text"
+    return Looks(look, f"{look}: {n_levels} different, such as {first}")
 
 
-def _look_of_numbers(levels: Counter[str], column: Any) -> tuple[Look, str] | None:
+def _look_of_numbers(levels: Counter[str], column: Any) -> Looks | None:
     """What is wrong with numbers of which some cannot be read; None for other texts.
 
     Nothing here depends on the decimal sign that the file was read with.
@@ -163,27 +163,27 @@ def _look_of_numbers(levels: Counter[str], column: Any) -> tuple[Look, str] | No
     n, n_other = levels.total(), sum(levels[text] for text in other)
     if 2 * n_other >= n or not (wrong or point):
         return None
-
-    def first(some: set[str]) -> str:
-        return _short(next(text for text in levels if text in some))
-
-    if other:
-        row = int(column.isin(other).argmax()) + 1
-        commas = " with commas" if comma else ""
-        return "text", f"numbers{commas}, but for {n_other} of {n}: {first(other)} in row {row}{_gap_hint(other)}"
     decimal, thousands = (comma - grouped) | both, grouped - comma  # "1,000" can be either
     sure = decimal | {text for text in amounts if not as_amount(text)}
-    if sure and meaning_of([*levels], DECIMAL_COMMAS, numbers=True)[0] == "number":
-        return "decimal comma", f"numbers with a decimal comma, such as {first(sure)}: say so with decimal=','"
-    if amounts:
+    by_commas = sure and not other and meaning_of([*levels], DECIMAL_COMMAS, numbers=True)[0] == "number"
+    if amounts and not (other or by_commas):
         return None
-    if decimal:
-        return "text", f"numbers written in several ways, such as {first(decimal)} and {first(point | thousands)}"
-    if grouped:
-        either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
-        return "text", f"numbers with thousands separators, such as {first(grouped)}: write them without{either}"
+
+    def first(some: set[str]) -> str:
+        return _short(next((text for text in levels if text in some), ""))
+
+    commas = " with commas" if comma else ""
+    row = int(column.isin(other).argmax()) + 1
+    either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
     why = "with a decimal comma a point is refused: it may mean thousands"
-    return "text", f"numbers as texts ({why}), such as {first(point)}"
+    found: list[tuple[object, Look, str]] = [
+        (other, "text", f"numbers{commas}, but for {n_other} of {n}: {first(other)} in row {row}{_gap_hint(other)}"),
+        (by_commas, "decimal comma", f"numbers with a decimal comma, such as {first(sure)}: say so with decimal=','"),
+        (decimal, "text", f"numbers written in several ways, such as {first(decimal)} and {first(point | thousands)}"),
+        (grouped, "text", f"numbers with thousands separators, such as {first(grouped)}: write them without{either}"),
+        (point, "text", f"numbers as texts ({why}), such as {first(point)}"),
+    ]
+    return next(Looks(look, words) for holds, look, words in found if holds)
 
 
 def _gap_hint(words: Collection[str]) -> str:
@@ -235,15 +235,10 @@ class Advice:
         """A call to paste; ``given`` are the parameters that were set before."""
         call = dict(given)
         away = [*self.id, *self.drop, *self.decimal, *self.year_last]
-        if away:
-            call["drop"] = [*call.get("drop", ()), *away]
-        if self.categorical:
-            before = call.get("categorical", ())
-            call["categorical"] = self.categorical if isinstance(before, str) else [*before, *self.categorical]
-        if self.dates is not None:
-            call["dates"] = self.dates
-        if self.missing is not None:
-            call["missing"] = self.missing
+        for name, more in (("drop", away), ("categorical", self.categorical)):
+            if more:
+                call[name] = [*call.get(name, ()), *more]
+        call |= {name: value for name in ("dates", "missing") if (value := getattr(self, name)) is not None}
         return f"TablePreparer({', '.join(f'{name}={value!r}' for name, value in call.items())})"
 
 
@@ -272,12 +267,9 @@ def way_out(call: str, gone: Sequence[str]) -> list[str]:
 
 def first_gap(frame: Any) -> str:
     """Where the first missing value is; nothing if there is none."""
-    gaps = frame.isna().to_numpy()
-    rows = gaps.any(axis=1)
-    if not rows.any():
-        return ""
-    row = int(rows.argmax())
-    return f"missing value in row {row + 1}, column {frame.columns[gaps[row].argmax()]!r}"
+    for row, column in zip(*np.nonzero(frame.isna().to_numpy()), strict=True):
+        return f"missing value in row {row + 1}, column {frame.columns[column]!r}"
+    return ""
 
 
 def describe(name: str, problems: Sequence[Column]) -> str:
@@ -301,17 +293,16 @@ def describe(name: str, problems: Sequence[Column]) -> str:
 
 def advise(problems: Sequence[Column], handled: Collection[str] = (), fill: bool = True) -> Advice:
     """What deals with all of these columns; ``handled`` are categories already, ``fill`` is for gaps too."""
-    orders = [found.looks.orders for found in problems if found.looks.orders]
+    orders = [found.orders for found in problems if found.orders]
     order = min(orders, key=len)[0] if orders else None  # of a column that leaves no choice, if there is one
     advice = Advice()
     for found in problems:
-        looks = found.looks
-        way = WAYS.get(looks.look, "")
+        way = WAYS.get(found.looks.look, "")
         if found.name in handled and found.n_missing < found.n_rows:
             way = ""
-        elif looks.orders:
-            way = "year_last" if order in looks.orders else "drop"
-        elif looks.look == "category" and looks.n_levels < 2:
+        elif found.orders:
+            way = "year_last" if order in found.orders else "drop"
+        elif way == "categorical" and len(found.levels) < 2:
             way = "drop"
         if way == "dates":
             advice.dates = "ordinal"

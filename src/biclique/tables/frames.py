@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import DataError, TableError, optional
+from biclique.exceptions import TableError, optional
 from biclique.tables.text_form import PLAIN, Kind, TextForm, is_missing, meaning_of
 
 DASK = "tables larger than memory, Dask collections and Zarr need Dask: pip install '.[dask]' in a clone of biclique"
@@ -53,8 +53,6 @@ def as_frame(X: Any, name: str = "X") -> Any:
     if hasattr(X, "column_names"):
         X = from_arrow(X)
     if not hasattr(X, "iloc"):
-        if np.ndim(X) != 2:
-            raise DataError(f"{name}: needs two dimensions (rows, columns), got shape {np.shape(X)}.")
         X = np.asarray(X)
         X = pandas().DataFrame(X.astype(X.dtype.newbyteorder("="), copy=False))  # pandas takes no other byte order
     name = X.attrs.get("name", name)
@@ -131,14 +129,9 @@ def values_of(texts: NDArray[Any], form: TextForm | None, numbers: bool) -> Any:
 
 def frame_of(columns: Mapping[str, Any]) -> Any:
     """A frame of arrays: those of Python's objects stay objects, which pandas would take for its own texts."""
-    texts = {name: values for name, values in columns.items() if values.dtype == object}
-    others = {name: values for name, values in columns.items() if name not in texts}
-    if not others:
-        return pandas().DataFrame(texts, dtype=object)
-    frame = pandas().DataFrame(others, copy=False)
-    if not texts:
-        return frame
-    return pandas().concat([frame, pandas().DataFrame(texts, dtype=object)], axis=1)[list(columns)]
+    pd = pandas()
+    kept = {name: pd.Series(values, dtype=object) for name, values in columns.items() if values.dtype == object}
+    return pd.DataFrame({**columns, **kept}, copy=False)
 
 
 # Values

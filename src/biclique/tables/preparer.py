@@ -1,7 +1,7 @@
-"""A table of any columns made into numbers: scikit-learn's encoders, imputers and scalers, put together by names."""
+"""A table of any columns made into numbers: a transformer of scikit-learn."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from biclique._typing import FloatArray
@@ -49,12 +47,32 @@ WHOLE_TABLE = {
     "categorical": ("auto", "categorical='auto' needs a look at the whole table: name the columns"),
 }
 """What a Dask frame cannot have, by parameter: its value, and the way out."""
-FILLED = {"mean": "mean", "median": "median", "indicator": "mean"}
-"""What missing numbers are replaced by, by the value of ``missing``."""
-SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
-"""scikit-learn's scalers, by the value of ``scale``."""
 ROUNDING = 16
 """Units in the last place of the mean: a column that deviates less is a constant with rounding errors."""
+
+
+def _standard(values: FloatArray) -> tuple[Any, Any]:
+    """Mean and standard deviation; 1 or more for a constant column, however far from 0."""
+    mean, deviation = np.nanmean(values), np.nanstd(values)
+    rounding = ROUNDING * np.spacing(np.abs(mean))
+    return mean, deviation if deviation > rounding else max(rounding, 1.0)
+
+
+def _robust(values: FloatArray) -> tuple[Any, Any]:
+    """Median and distance of the quartiles; 1 for a constant column, whatever its unit."""
+    low, median, high = np.nanpercentile(values, (25, 50, 75))
+    rounding = min(10 * np.finfo(float).eps, ROUNDING * np.spacing(np.abs(median)))
+    return median, high - low if high - low > rounding else 1.0
+
+
+SCALES: dict[str, Callable[[FloatArray], tuple[Any, Any]]] = {
+    "standard": _standard,
+    "robust": _robust,
+    "none": lambda values: (0.0, 1.0),  # noqa: ARG005
+}
+"""What is subtracted from a column, and what it is divided by, by the value of ``scale``."""
+FILLS: dict[str, Callable[[FloatArray], Any]] = {"mean": np.nanmean, "median": np.nanmedian, "indicator": np.nanmean}
+"""What replaces missing numbers of a column, by the value of ``missing``."""
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):
@@ -104,8 +122,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         The levels of each category; None stands for a missing value.
     kept_ : array of shape (n_samples,)
         Which rows of ``fit`` were used.
-    imputer_, scaler_, encoder_, level_imputer_ : scikit-learn's transformers
-        None if not needed.
+    fill_, center_, scale_ : arrays of shape (len(number_columns_),)
+        What replaces missing values (NaN if nothing does), what is subtracted, and what numbers are divided by.
+    common_ : dict
+        The level that replaces missing values of each category, if one does.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -120,11 +140,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     >>> preparer.transform(table).round(3).tolist()
     [[-1.0, 0.0, 0.707], [1.0, 0.707, 0.0]]
     """
-
-    imputer_: Any
-    scaler_: Any
-    level_imputer_: Any
-    encoder_: Any
 
     def __init__(
         self,
@@ -259,8 +274,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         columns = self.names_ if self.columns is None else listed("columns", self.columns)
         away = {*listed("drop", self.drop)}
         names = list(dict.fromkeys(column for column in columns if column not in away))
-        if not names:
-            raise TableError(f"{name}: no feature columns are left; drop fewer columns.")
         chosen = frame[names].copy(deep=False)
         for column in names:
             if column not in categorical and not frame.attrs.get("settled"):
@@ -328,7 +341,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         # Two rows, mean ± deviation, have the mean and the variance of all. Of values filled in, the deviation is 0.
         mean = (np.array(counts) * means).sum(axis=0) / np.maximum(total, 1)
         squared = np.sum(squares, axis=0) + (counts * (means - mean) ** 2).sum(axis=0)
-        n = np.full(len(total), n_rows) if self.missing in FILLED else total
+        n = np.full(len(total), n_rows) if self.missing in FILLS else total
         deviation = np.sqrt(squared / np.maximum(n, 1))
         rows = np.array([mean - deviation, mean + deviation])[: 2 * bool(n_rows)]
         self._learn(name, rows, total < n_rows, found)
@@ -346,48 +359,28 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return len(X), counts, means, squares, [Counter(column.tolist()) for column in L.T]
 
     def _learn(self, name: str, X: FloatArray, gaps: NDArray[np.bool_], levels: Sequence[Counter[str | None]]) -> None:
-        """Fit scikit-learn's transformers to rows, columns that have ``gaps``, and counts of levels."""
+        """What replaces gaps and what scales, of rows, of columns that have ``gaps``, and of counts of levels."""
         if not len(X):
             raise TableError(f"{name}: every row has a missing value; leave out columns with drop=….")
-        self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
         self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps) if self.missing == "indicator"]
+        self.fill_, self.center_, self.scale_ = np.outer([np.nan, 0, 1], np.ones(X.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.number_columns_ and self.missing in FILLED:
-                self.imputer_ = SimpleImputer(strategy=FILLED[self.missing]).fit(X)
-                _check_size(name, self.number_columns_, np.isfinite(self.imputer_.statistics_))
-                X = self.imputer_.transform(X)
-            if self.number_columns_ and self.scale != "none":
-                self.scaler_ = SCALERS[self.scale](copy=False).fit(X)
-                _check_size(name, self.number_columns_, np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)))
-                if self.scale == "standard":
-                    _divide_by_deviations(self.scaler_)
-                else:
-                    _divide_by_quartile_ranges(self.scaler_, X)
-                self._leave_booleans()
-        self._learn_levels(levels)
-
-    def _leave_booleans(self) -> None:
-        """Booleans stay 0 and 1."""
-        places = [j for j, name in enumerate(self.number_columns_) if self.kinds_[name] == "boolean"]
-        centre = self.scaler_.mean_ if self.scale == "standard" else self.scaler_.center_
-        centre[places] = 0
-        self.scaler_.scale_[places] = 1
-
-    def _learn_levels(self, found: Sequence[Counter[str | None]]) -> None:
-        """Levels in order; a gap, None, is the last of them if it is not filled and does not stay a gap."""
-        filled = self.missing in ("mean", "median")
-        levels: list[list[Any]] = [sorted(level for level in counts if level is not None) for counts in found]
-        if filled and found:
-            common = [max(some, key=counts.__getitem__) for some, counts in zip(levels, found, strict=True)]
-            self.level_imputer_ = SimpleImputer(strategy="most_frequent", missing_values=None)
-            self.level_imputer_.fit(np.array([common], dtype=object))
-        if not filled and self.missing != "keep":
-            levels = [[*some, None] if None in counts else some for some, counts in zip(levels, found, strict=True)]
-        self.levels_ = dict(zip(self.category_columns_, levels, strict=True))
-        if levels and self.encode == "one-hot":
-            known = [np.array(some, dtype=object) for some in levels]
-            self.encoder_ = OneHotEncoder(categories=known, handle_unknown="ignore", sparse_output=False)
-            self.encoder_.fit(np.array([[some[0] for some in known]], dtype=object))
+            for j, column in enumerate(X.T):
+                if self.missing in FILLS:
+                    self.fill_[j] = FILLS[self.missing](column)
+                    column = np.where(np.isnan(column), self.fill_[j], column)
+                if self.kinds_[self.number_columns_[j]] != "boolean":  # which stay 0 and 1
+                    self.center_[j], self.scale_[j] = SCALES[self.scale](column)
+        known = self.fill_ if self.missing in FILLS else self.center_
+        _check_size(name, self.number_columns_, np.isfinite([known, self.center_, self.scale_]))
+        self.levels_: dict[str, list[str | None]] = {}
+        self.common_: dict[str, str] = {}
+        for category, counts in zip(self.category_columns_, levels, strict=True):
+            present = sorted(level for level in counts if level is not None)
+            is_level = None in counts and self.missing not in ("mean", "median", "keep")
+            self.levels_[category] = [*present, *[None] * is_level]
+            if self.missing in ("mean", "median"):
+                self.common_[category] = max(present, key=counts.__getitem__)
 
     def _partition(self, part: Any) -> Any:
         """A partition as numbers, with the index of its rows."""
@@ -404,39 +397,32 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             f"{name_of(frame)}: {len(frame)} rows of {n_out} prepared columns",
             "leave out categories with many levels, or take fewer rows.",
         )
-        if not len(X):
-            return np.empty((0, n_out)), kept
         gaps = np.isnan(X)
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
             with_gaps = [self.number_columns_[j] for j in np.flatnonzero(gaps.any(axis=0))]
             warn_about_gaps([name for name in with_gaps if name not in self.indicated_])
-        if self.imputer_ is not None:
-            X = self.imputer_.transform(X)
-        if self.scaler_ is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                X = self.scaler_.transform(X)  # in place
-            _check_size(name_of(frame), self.number_columns_, np.isfinite(X) | gaps)
+        np.copyto(X, self.fill_, where=gaps)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X -= self.center_
+            X /= self.scale_
+        _check_size(name_of(frame), self.number_columns_, np.isfinite(X) | gaps)
         if n_out > X.shape[1]:
-            X = np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)])
+            X = np.hstack([X, gaps[:, indicated], *map(self._encoded, self.category_columns_, L.T)])
         return X, kept
 
-    def _encoded(self, L: NDArray[Any]) -> FloatArray:
-        """Levels as columns of 0 and 1/√2, or by their number."""
-        if not L.shape[1]:
-            return np.empty(L.shape)
-        if self.level_imputer_ is not None:
-            L = self.level_imputer_.transform(L)
-        for name, column in zip(self.category_columns_, L.T, strict=True):
-            gap_is_known = [None] if self.missing == "keep" else []
-            warn_about_levels(name, column.tolist(), [*self.levels_[name], *gap_is_known])
-        if self.encoder_ is not None:
-            return np.asarray(self.encoder_.transform(L) * ONE_HOT)
-        codes = np.empty(L.shape)
-        for j, name in enumerate(self.category_columns_):
-            number = {None: np.nan, **{level: float(i) for i, level in enumerate(self.levels_[name])}}
-            codes[:, j] = [number.get(level, len(self.levels_[name])) for level in L[:, j].tolist()]
-        return codes
+    def _encoded(self, name: str, values: NDArray[Any]) -> FloatArray:
+        """A category as columns of 0 and 1/√2, or as one of the numbers of its levels."""
+        known = self.levels_[name]
+        codes = {level: float(j) for j, level in enumerate(known)}
+        if self.missing == "keep":
+            codes[None] = np.nan
+        elif name in self.common_:
+            codes[None] = codes[self.common_[name]]
+        levels = values.tolist()
+        warn_about_levels(name, levels, codes)
+        found = np.array([codes.get(level, len(known)) for level in levels])[:, np.newaxis]
+        return found if self.encode == "codes" else ONE_HOT * (found == np.arange(len(known)))
 
     def _packed(self, X: Any, made: FloatArray, kept: NDArray[np.bool_]) -> Any:
         """As a frame with the right rows, if pandas is asked for and rows were left out; scikit-learn does the rest."""
@@ -454,24 +440,9 @@ def as_partitions(X: Any) -> Any:
     return dask("dask.dataframe").from_dask_array(X.rechunk({1: -1}), columns=[str(j) for j in range(X.shape[1])])
 
 
-def _divide_by_deviations(scaler: StandardScaler) -> None:
-    """Scale columns far from 0, such as times, too: scikit-learn takes deviations below n·ε·|mean| for rounding."""
-    deviation = np.sqrt(scaler.var_)
-    rounding = ROUNDING * np.spacing(np.abs(scaler.mean_))
-    scaler.scale_ = np.where(deviation > rounding, deviation, np.maximum(rounding, 1))
-
-
-def _divide_by_quartile_ranges(scaler: RobustScaler, X: FloatArray) -> None:
-    """Scale columns of tiny units too: scikit-learn takes quartile ranges below 2e-15 for rounding."""
-    for j in np.flatnonzero(scaler.scale_ == 1):
-        low, high = np.nanpercentile(X[:, j], [25, 75])
-        if high - low > ROUNDING * np.spacing(np.abs(scaler.center_[j])):
-            scaler.scale_[j] = high - low
-
-
 def _check_size(name: str, columns: Sequence[str], fits: NDArray[np.bool_]) -> None:
     """Refuse a table if a number of a column, or of what was learnt of it, does not fit float64."""
-    fit = fits.reshape(-1, len(columns)).all(axis=0)
+    fit = fits.all(axis=0)
     if not fit.all():
         raise DataError(
             f"{name}: column {columns[int(fit.argmin())]!r} has values too large to scale: divide it by a power of 10 "

@@ -17,8 +17,6 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils import gen_batches
-
 from biclique.exceptions import TableError, TableWarning, printable, warn_user
 from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.threads import count_threads
@@ -130,7 +128,9 @@ def find_head(path: Path, data: bytes, form: TextForm) -> Head:
     reader = csv.reader(lines, delimiter=delimiter)
     fields = [field.strip() for field in next(reader)]
     end = lines.tell()
-    has_names = not all(_is_number(field, form.decimal) for field in fields) if form.header is None else form.header
+    sign = form.decimal
+    numeric = [is_missing(one) or (as_number(one, sign), as_amount(one, sign)) != (None, None) for one in fields]
+    has_names = not all(numeric) if form.header is None else form.header
     names = fields if has_names else [str(j) for j in range(len(fields))]
     check_names(name, names)
     start += end if has_names else 0
@@ -149,10 +149,6 @@ def find_delimiter(line: str, decimal: str) -> str:
     bare = QUOTED.sub("", line)
     best = max((sign for sign in DELIMITERS if sign != decimal), key=bare.count)
     return best if best in bare or "," not in bare else ","
-
-
-def _is_number(field: str, decimal: str) -> bool:
-    return is_missing(field) or as_number(field, decimal) is not None or as_amount(field, decimal) is not None
 
 
 def _are_whole(fields: Iterable[str]) -> bool:
@@ -245,13 +241,9 @@ def typed_frame(table: Any, form: TextForm, texts: Collection[str] = ()) -> Any:
         fields = column.to_numpy()
         return fields if name in texts else values_of(fields, form, numbers=True)
 
-    def typed_some(some: slice) -> dict[str, Any]:
-        return {name: typed(name) for name in names[some]}
-
-    names, threads = table.column_names, count_threads(None)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = pool.map(typed_some, gen_batches(len(names), -(-len(names) // threads)))
-        return frame_of(dict(chain.from_iterable(part.items() for part in parts)))
+    with ThreadPoolExecutor(count_threads(None)) as pool:
+        names = table.column_names
+        return frame_of(dict(zip(names, pool.map(typed, names), strict=True)))
 
 
 def as_numbers(column: Any, decimal: str) -> Any:
@@ -266,9 +258,9 @@ def as_numbers(column: Any, decimal: str) -> Any:
         column = pc.replace_substring(column, ",", ".")
     with suppress(pa.ArrowInvalid):
         return pc.cast(column, pa.float64()).to_numpy()
-    plain = pc.utf8_trim_whitespace(column)
-    gaps = pc.is_in(pc.utf8_lower(plain), value_set=pa.array(MISSING))
     with suppress(pa.ArrowInvalid):
+        plain = pc.utf8_trim_whitespace(column)
+        gaps = pc.is_in(pc.utf8_lower(plain), value_set=pa.array(MISSING))
         return pc.cast(pc.if_else(gaps, None, plain), pa.float64()).to_numpy()
     return None
 

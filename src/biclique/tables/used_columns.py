@@ -76,44 +76,38 @@ def sorted_columns(
     a column is not refused for its gaps.
     """
     missing, dates = parameters.get("missing", "refuse"), parameters.get("dates", "refuse")
-    auto = is_auto(parameters.get("categorical", ()))
-    named = {*categorical}
-    numbers, categories, used = [], [], []
-    for found in columns_of(frame):
-        if found.name in named or (auto and found.kind == "text" and found.looks.look == "category"):
-            categories.append(found.name)
-        elif found.kind != "date" or dates != "drop":
-            numbers.append(found.name)
-        else:
-            continue
-        used.append(found)
+    known = {*categorical} & {*frame.columns}
+    found = columns_of(frame)
+    if is_auto(parameters.get("categorical", ())):
+        known |= {one.name for one in found if one.kind == "text" and one.looks.look == "category"}
+    used = [one for one in found if one.name in known or one.kind != "date" or dates != "drop"]
     if not used:
         raise TableError(f"{name_of(frame)}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     refused = {"text"} if dates == "ordinal" else {"text", "date"}
-    known = {*categories}
 
-    def is_problem(found: Column) -> bool:
-        if found.name == "" or (found.name not in known and found.kind in refused):
+    def is_problem(one: Column) -> bool:
+        if one.name == "" or (one.name not in known and one.kind in refused):
             return True
-        return whole and (found.n_missing == found.n_rows or (missing == "refuse" and found.n_missing > 0))
+        return whole and (one.n_missing == one.n_rows or (missing == "refuse" and one.n_missing > 0))
 
-    def is_id(found: Column) -> bool:
-        return found.name not in known and found.kind == "number" and found.looks.look == "id"
+    def is_id(one: Column) -> bool:
+        return one.name not in known and one.kind == "number" and one.looks.look == "id"
 
-    problems = [found for found in used if is_problem(found)]
+    problems = [one for one in used if is_problem(one)]
     shown = name_of(frame) if whole else f"{name_of(frame)} (its first {len(frame)} rows)"
     if len(problems) > MOST_PASTED:
         raise ColumnsError(describe(shown, problems), TOO_MANY, Advice())
     if problems:
-        about = [found for found in used if is_problem(found) or is_id(found)]
+        about = [one for one in used if is_problem(one) or is_id(one)]
         advice = advise(about, known, fill=missing == "refuse")
         n_left = len(used) - len(advice.id) - len(advice.drop)
         advice.mostly_categories = 2 * len({*known, *advice.categorical}) > n_left
         hopeless = NOTHING_LEFT if {*frame.columns} <= {*advice.id, *advice.drop} else ""
         raise ColumnsError(describe(shown, about), hopeless, advice, advice.python(dict(parameters)))
     if with_names:
-        warn_about_ids(frame[[found.name for found in used if is_id(found)]], whole)
-    return numbers, categories
+        warn_about_ids(frame[[one.name for one in used if is_id(one)]], whole)
+    names = [one.name for one in used]
+    return [name for name in names if name not in known], [name for name in names if name in known]
 
 
 def weights_of(column: Any, kept: NDArray[np.bool_], name: str) -> FloatArray:
@@ -139,9 +133,8 @@ def number_as_fitted(column: Any, fitted: Kind, name: str) -> FloatArray:
     column = settled(column)
     kind, present = kind_of(column), column.dropna()
     other = present[~present.isin((0, 1))]
-    if kind == fitted or (fitted == "number" and kind == "boolean") or not len(present):
-        return numbers_of(column)
-    if fitted == "boolean" and kind == "number" and not len(other):
+    as_booleans = {kind, fitted} == {"number", "boolean"} and (fitted == "number" or not len(other))
+    if kind == fitted or as_booleans or not len(present):
         return numbers_of(column)
     texts = texts_of(other)
     odd = [text for text in texts if fitted != "number" or as_number(text) is None]

@@ -62,28 +62,29 @@ def label_columns(labels: IntArray, probabilities: FloatArray | None = None) -> 
     return found
 
 
-def write_labels(path: str | os.PathLike[str], found: Any, pieces: Iterable[Any], form: TextForm = PLAIN) -> None:
-    """Frames of rows as one CSV, TSV or Parquet file, with the labels ``found`` beside them; .npy has labels alone.
+def write_labels(
+    path: str | os.PathLike[str],
+    labels: IntArray,
+    pieces: Iterable[Any],
+    form: TextForm = PLAIN,
+    probabilities: FloatArray | None = None,
+) -> None:
+    """Frames of rows as one CSV, TSV or Parquet file, with their labels beside them; .npy has labels alone.
 
     Texts are written as they are; numbers of a text file have the form's decimal.
     """
     ending = ending_of(path)
-    if ending == ".npy":
-        write_npy(path, found["label"].to_numpy(np.int64, na_value=-1))
-        return
     with atomic_path(path) as temporary:
+        if ending == ".npy":
+            packed = io.BytesIO()  # NumPy itself does not say why a disk refuses
+            np.save(packed, labels.astype(np.int64))
+            temporary.write_bytes(packed.getbuffer())
+            return
+        labelled = _labelled(pieces, label_columns(labels, probabilities))
         if ending in PARQUET:
-            _write_parquet(temporary, _labelled(pieces, found))
+            _write_parquet(temporary, labelled)
         else:
-            _write_text(temporary, _labelled(pieces, found), DELIMITERS[ending], form.decimal)
-
-
-def write_npy(path: str | os.PathLike[str], labels: IntArray) -> None:
-    """Labels alone, −1 for a row without one."""
-    packed = io.BytesIO()
-    np.save(packed, labels.astype(np.int64))
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(packed.getbuffer())  # NumPy itself does not say why a disk refuses
+            _write_text(temporary, labelled, DELIMITERS[ending], form.decimal)
 
 
 def _labelled(pieces: Iterable[Any], found: Any) -> Iterator[Any]:
