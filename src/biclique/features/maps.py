@@ -102,7 +102,8 @@ class FourierMap(FeatureMap):
     """φ(x) = √(2/p) [cos⟨ω_j, x⟩, sin⟨ω_j, x⟩], j = 1..p/2: E⟨φ(x), φ(y)⟩ = κ(x, y) for a kernel of x − y.
 
     Frequencies come from rows of random orthogonal matrices, each stretched to the length of a normal vector: every row
-    is standard normal, and together they are spread out better than independent ones.
+    is standard normal, and together they are spread out better than independent ones. Draws follow the values of the
+    columns, so that their order and signs do not matter; another column, even of zeros, is another draw.
     """
 
     by_name = False
@@ -112,8 +113,12 @@ class FourierMap(FeatureMap):
         self, kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any = np.float32
     ) -> None:
         self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), max(size // 2, 1) * 2
-        self.offset = middle(_dense(pool[:1000]))  # phases are taken from the middle of the rows, which saves digits
-        frequencies = _frequencies(kernel.form, _orthogonal_rows(pool.shape[1], self.size // 2, random))
+        some = _dense(pool[:1000])
+        self.offset = middle(some)  # phases are taken from the middle of the rows, which saves digits
+        order, signs = _columns_by_size(some - self.offset)
+        normal = np.empty((self.size // 2, pool.shape[1]))
+        normal[:, order] = _orthogonal_rows(pool.shape[1], self.size // 2, random)
+        frequencies = _frequencies(kernel.form, normal * signs)
         self.frequencies: FloatArray = np.ascontiguousarray(frequencies.T, dtype=self.dtype)  # (d, p/2)
 
     def columns(self, X: Rows) -> FloatArray:
@@ -132,6 +137,12 @@ def _frequencies(form: Form | None, normal: FloatArray) -> FloatArray:
         # Cauchy of scale γ: the normal numbers carried over through their distribution function.
         return np.asarray(float(form.gamma) * np.tan(np.pi * (ndtr(normal) - 0.5)))
     raise ParameterError("only the rbf and laplacian kernels have Fourier features.")
+
+
+def _columns_by_size(centred: FloatArray) -> tuple[IntArray, FloatArray]:
+    """An order and signs of columns for draws: those of their values, wherever they stand and however they point."""
+    signs = np.where((centred**3).sum(axis=0) < 0, -1.0, 1.0)
+    return np.lexsort(((centred**2).sum(axis=0), np.abs(centred).sum(axis=0))), signs
 
 
 def _orthogonal_rows(d: int, count: int, random: np.random.RandomState) -> FloatArray:
