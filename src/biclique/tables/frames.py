@@ -67,6 +67,11 @@ def as_frame(X: Any, name: str = "X") -> Any:
 def check_names(name: str, columns: Sequence[str]) -> None:
     """Refuse two columns of one name."""
     for column, count in Counter(columns).items():
+        if count > 1 and not column:
+            raise TableError(
+                f"{name}: its first line lacks names of {count} of {len(columns)} columns. If it is a title, delete the "
+                "lines above the names."
+            )
         if count > 1:
             raise TableError(f"{name}: column name {column!r} appears {count} times; rename it.")
 
