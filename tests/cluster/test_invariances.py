@@ -51,6 +51,15 @@ def test_draws_and_starts_do_not_follow_the_bytes_of_rows(way):
         assert adjusted_rand_score(labels, found) > 0.95, name
 
 
+def test_draws_of_features_follow_neither_the_order_nor_the_signs_of_columns():
+    options = {"affinity": "rbf", "gram": "features", "rank": 200, "gamma": "scale", "order": 2}
+    for seed in (1, 5):
+        X = np.random.default_rng(seed).normal(size=(600, 3))
+        labels = fitted(X, **options).labels_
+        for changed in (2 * X, -X, X * [1, -1, 1], X[:, ::-1].copy()):
+            assert adjusted_rand_score(labels, fitted(changed, **options).labels_) > 0.95
+
+
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(("name", "way"), [*((name, "default") for name in TIED), ("whole numbers", "graph")])
 def test_equally_near_rows_do_not_follow_them_either(name, way, stored):
