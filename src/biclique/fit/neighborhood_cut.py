@@ -270,8 +270,10 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
         vectors, images = np.zeros((2, len(parts), len(found.values)))
         vectors[used], images[used] = found.vectors, found.images
         return replace(found, vectors=vectors, images=images, space=None)
-    scale = sparse.dia_array((s[None, :], [0]), shape=G.shape)
-    cut = NormalizedCut(SparseGram(sparse.csr_array(scale @ G @ scale), n_jobs=1), 2.0)
+    graph = G.copy()
+    graph.data *= np.repeat(s, np.diff(G.indptr))
+    graph.data *= s[G.indices]
+    cut = NormalizedCut(SparseGram(graph, n_jobs=1), 2.0)
 
     def solve(own: NormalizedCut, wanted: int) -> EigenResult:
         solver = small_graph_eigenpairs if own.shape[0] <= FACTORED else graph_eigenpairs
