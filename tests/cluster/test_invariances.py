@@ -52,12 +52,11 @@ def test_draws_and_starts_do_not_follow_the_bytes_of_rows(way):
 
 
 def test_draws_of_features_follow_neither_the_order_nor_the_signs_of_columns():
-    options = {"affinity": "rbf", "gram": "features", "rank": 200, "gamma": "scale", "order": 2}
-    for seed in (1, 5):
-        X = np.random.default_rng(seed).normal(size=(600, 3))
-        labels = fitted(X, **options).labels_
-        for changed in (2 * X, -X, X * [1, -1, 1], X[:, ::-1].copy()):
-            assert adjusted_rand_score(labels, fitted(changed, **options).labels_) > 0.95
+    options = {"affinity": "rbf", "gram": "features", "rank": 120, "gamma": "scale", "order": 2}
+    X = np.random.default_rng(1).normal(size=(600, 3))
+    labels = fitted(X, 3, **options).labels_
+    for changed in (2 * X, -X, X * [1, -1, 1], X[:, ::-1].copy()):
+        assert adjusted_rand_score(labels, fitted(changed, 3, **options).labels_) > 0.95
 
 
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])

@@ -326,7 +326,11 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
         ("t.csv", "a,b\n1,2\n3\n", "row 2 has 1 fields, the first has 2"),
         ("t.csv", ",a\n0,2\n1,3\n", "no name: number"),
         ("t.csv", "a,a\n1,2\n", "column name 'a' appears 2 times"),
-        ("t.csv", "Report,,\na,b,c\n1,2,3\n", "lacks names of 2 of 3 columns. If it is a title, delete the lines above"),
+        (
+            "t.csv",
+            "Report,,\na,b,c\n1,2,3\n",
+            "lacks names of 2 of 3 columns. If it is a title, delete the lines above",
+        ),
         ("t.csv", "a,b\n1,inf\n2,3\n", r"infinite value \(inf\) in row 1, column 'b'"),
         ("t.csv", "a,b\nNA,1\n,2\n", r"missing in every row \(2\)"),
         ("t.csv", "a;b\n1,5;2\n2,5;3\n", "numbers with a decimal comma, such as '1,5': say so with decimal=','"),

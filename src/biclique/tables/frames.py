@@ -69,8 +69,8 @@ def check_names(name: str, columns: Sequence[str]) -> None:
     for column, count in Counter(columns).items():
         if count > 1 and not column:
             raise TableError(
-                f"{name}: its first line lacks names of {count} of {len(columns)} columns. If it is a title, delete the "
-                "lines above the names."
+                f"{name}: its first line lacks names of {count} of {len(columns)} columns. If it is a title, delete "
+                "the lines above the names."
             )
         if count > 1:
             raise TableError(f"{name}: column name {column!r} appears {count} times; rename it.")
