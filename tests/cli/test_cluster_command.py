@@ -241,6 +241,12 @@ def test_the_number_of_clusters_is_selected_and_the_reason_is_printed(done, fact
     assert f"selected: {facts('cluster wine -k select --k-max 6')['selected']}" == reason
 
 
+def test_gower_divides_by_ranges_itself(facts):
+    one, other = (facts(f"cluster iris -k 3 --affinity gower --scale {scale}") for scale in ("standard", "none"))
+    assert one["gamma"] == other["gamma"]
+    assert one["error"] < 0.15
+
+
 @pytest.mark.parametrize("gower", ["", "--metric gower"])
 def test_levels_set_clusters_apart(done, facts, write, gower):
     write("age,city", lambda i: f"{i % 7 + 50 * (i % 2)},{'ab'[i % 2]}")
