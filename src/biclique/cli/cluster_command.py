@@ -321,7 +321,9 @@ def _fit(
             missing = "drop" if table.preparer.missing == "drop" else "mean"
             other = clone(table.preparer).set_params(encode="one-hot", scale="standard", missing=missing)
             rows = replace(table).prepare(other)
-        selection = select_n_clusters(rows, **options.parameters(select_n_clusters), **weights)
+        metric = "cosine" if "cosine" in (options.affinity, options.metric) else "euclidean"
+        asked = options.parameters(select_n_clusters) | {"metric": metric}
+        selection = select_n_clusters(rows, **asked, **weights)
         model.set_params(n_clusters=selection.n_clusters).fit(table.X, **weights)
         model.k_selection_ = selection
     else:
