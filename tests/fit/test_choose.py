@@ -101,7 +101,7 @@ def test_precision_if_float32_vanishes(kernel):
     ],
 )
 def test_what_does_not_fit_the_free_memory_is_refused(blobs, monkeypatch, parameters, message):
-    monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 100_000)
+    monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 20_000)
     X = RBF(0.1).block(blobs[0], blobs[0]) if parameters.get("affinity") == "precomputed" else blobs[0]
     model = BicliqueSpectralClustering(4, **{"affinity": "rbf", **parameters})
     with pytest.raises(MemoryLimitError, match=message):
