@@ -48,7 +48,7 @@ WHOLE_TABLE = {
 }
 """What a Dask frame cannot have, by parameter: its value, and the way out."""
 ROUNDING = 16
-"""Units in the last place of the mean: a column that deviates less is a constant with rounding errors."""
+"""Units in the last place of the middle: a column that deviates less is a constant with rounding errors."""
 
 
 def _standard(values: FloatArray) -> tuple[Any, Any]:
@@ -59,10 +59,16 @@ def _standard(values: FloatArray) -> tuple[Any, Any]:
 
 
 def _robust(values: FloatArray) -> tuple[Any, Any]:
-    """Median and distance of the quartiles; 1 for a constant column, whatever its unit."""
+    """Median and distance of the quartiles; 1 or more for a constant column, however far from 0."""
     low, median, high = np.nanpercentile(values, (25, 50, 75))
-    rounding = min(10 * np.finfo(float).eps, ROUNDING * np.spacing(np.abs(median)))
-    return median, high - low if high - low > rounding else 1.0
+    rounding = ROUNDING * np.spacing(np.abs(median))
+    return median, high - low if high - low > rounding else max(rounding, 1.0)
+
+
+def _mean(values: FloatArray) -> Any:
+    """The mean, inf if the sum overflows; rounding does not take it beyond the values: equal ones have theirs."""
+    mean = np.nanmean(values)
+    return mean if np.isinf(mean) else mean.clip(np.nanmin(values), np.nanmax(values))
 
 
 SCALES: dict[str, Callable[[FloatArray], tuple[Any, Any]]] = {
@@ -71,7 +77,7 @@ SCALES: dict[str, Callable[[FloatArray], tuple[Any, Any]]] = {
     "none": lambda values: (0.0, 1.0),  # noqa: ARG005
 }
 """What is subtracted from a column, and what it is divided by, by the value of ``scale``."""
-FILLS: dict[str, Callable[[FloatArray], Any]] = {"mean": np.nanmean, "median": np.nanmedian, "indicator": np.nanmean}
+FILLS: dict[str, Callable[[FloatArray], Any]] = {"mean": _mean, "median": np.nanmedian, "indicator": _mean}
 """What replaces missing numbers of a column, by the value of ``missing``."""
 
 
