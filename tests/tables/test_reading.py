@@ -248,6 +248,13 @@ def test_an_index_of_pandas_is_no_column(index, tmp_path):
     assert read_frame(tmp_path / "t.parquet").columns.tolist() == ["x"]
 
 
+def test_an_index_of_pandas_can_be_ids(tmp_path):
+    pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index(["a", "b"], name="key")).to_parquet(tmp_path / "t.parquet")
+    frame = read_frame(tmp_path / "t.parquet", texts=["key"])
+    assert frame.columns.tolist() == ["x", "key"]
+    assert frame["key"].tolist() == ["a", "b"]
+
+
 def test_excel(tmp_path):
     pytest.importorskip("openpyxl")
     made = pd.DataFrame({**FRAME, "id": ["007", "8", None], "price": ["$1,200", "$5", None]}).drop(columns="big")

@@ -13,7 +13,7 @@ from biclique.tables.text_form import TextForm
 def read_parquet(path: Path, form: TextForm, texts: Collection[str]) -> Any:  # noqa: ARG001
     """The whole table as a frame."""
     dataset = open_parquet(path)
-    table = dataset.read(columns=columns_of(dataset.schema))
+    table = dataset.read(columns=columns_of(dataset.schema, texts))
     check_rows(path, rows_of(path, dataset), table.num_rows)
     return from_arrow(table)
 
@@ -22,7 +22,7 @@ def open_groups(path: Path, form: TextForm, texts: Collection[str]) -> Parts:  #
     """The groups of rows of a file, or of a folder of files."""
     dataset = open_parquet(path)
     rows_of(path, dataset)
-    schema, columns = dataset.schema, columns_of(dataset.schema)
+    schema, columns = dataset.schema, columns_of(dataset.schema, texts)
     groups = [group for fragment in dataset.fragments for group in fragment.split_by_row_group()]
     if not groups:
         raise TableError(f"{printable(path)}: the table has no rows.")
@@ -58,7 +58,7 @@ def check_rows(path: Path, promised: int, found: int) -> None:
         raise TableError(f"{printable(path)}: its footer promises {promised} rows, it has {found}: write it again.")
 
 
-def columns_of(schema: Any) -> list[str]:
-    """The names of the columns: an index of pandas is none of them."""
+def columns_of(schema: Any, texts: Collection[str]) -> list[str]:
+    """The names of the columns: an index of pandas is none of them, unless ``texts`` names it, as ids."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in schema.names if name not in index]
+    return [name for name in schema.names if name not in index or name in texts]
