@@ -21,6 +21,13 @@ PREDICT = PredictOptions(arguments=(), table="t.csv", model="m.skops")
         (CLUSTER, "name it with encoding=…", "name it with --encoding"),
         (CLUSTER, "column 'gram=dense' is text", "column 'gram=dense' is text"),  # a user's text stays
         (CLUSTER, "leave out columns with drop=….", "leave out columns with --drop."),
+        (
+            CLUSTER,
+            "rescale the columns, for example with sklearn.preprocessing.StandardScaler.",
+            "rescale the columns, for example with --scale standard.",
+        ),
+        (CLUSTER, "scale first (sklearn.preprocessing.StandardScaler)", "scale first (--scale standard)"),
+        (CLUSTER, "shift the data (add -X.min() to X).", "shift the data."),
         (PREDICT, "leave it out with missing='drop'", "leave it out with --missing drop"),
     ],
 )

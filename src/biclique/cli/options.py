@@ -29,6 +29,13 @@ from biclique.tables.atomic_files import files, is_stream
 
 WORDS = {"True": "yes", "False": "no"}
 """Values of Python, as options have them."""
+ADVICE = {
+    "for example with sklearn.preprocessing.StandardScaler": "for example with --scale standard",
+    "(sklearn.preprocessing.StandardScaler)": "(--scale standard)",
+}
+"""What the library advises, as the command line does it, if it scales columns."""
+PYTHON_ALONE = " (add -X.min() to X)"
+"""Advice that no option follows."""
 RAW = argparse.RawDescriptionHelpFormatter
 MODEL = "the model"
 WORK = "the work"
@@ -188,6 +195,9 @@ class Options:
             value = "" if found[1] in switches else found[2] or WORDS.get(found[3], found[3]) or ""
             return f"{flags[found[1]]} {value}".rstrip()
 
+        text = text.replace(PYTHON_ALONE, "")
+        for python, option in ADVICE.items() if "scale" in flags else ():
+            text = text.replace(python, option)
         text = re.sub(rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w)|…)", given, text)
         text = re.sub(rf"^({names})(?= must)", lambda m: flags[m[1]], text)
         several = "|".join(name for name in flags if "_" in name)
