@@ -366,6 +366,13 @@ def test_rows_that_fit_nowhere_well_are_counted_once():
     assert doubtful_text(facts([1, 1, 1, 1], [2, 2])) == "Every row fits its cluster."
 
 
+def test_shares_say_that_missing_values_are_left_out(tmp_path):
+    model, X, said = fitted(), groups(), "Missing values are left out: shares are of the others."
+    whole = pd.DataFrame({"x": X[:, 0], "color": ["red", "blue", "blue"] * 40})
+    assert said not in write(tmp_path, model, X, table=whole)
+    assert said in write(tmp_path, model, X, table=whole.assign(color=whole.color.where(whole.index > 1)))
+
+
 @pytest.mark.parametrize(
     ("text_of", "values", "texts"),
     [

@@ -16,6 +16,7 @@ from biclique.report.map_data import LEVEL_LENGTHS, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, fill, joined, json_text, name_of, shown, table
 from biclique.report.rows import HARD, LEAST_POINTS, MOST_POINTS
 from biclique.report.sentence import doubtful_text, first_sentence, percent, stability_text, value_text
+from biclique.report.shown_columns import MISSING
 from biclique.report.summary import summary_of
 
 MOST_CLUSTERS = 100
@@ -155,6 +156,8 @@ def _means(data: ReportData) -> Markup:
         f"Means{which}, and how the values are distributed: all pictures of a row have one scale. Of a category: the "
         "most frequent level, and a bar for each level."
     )
+    if any((one.coded.codes == MISSING).any() for one in columns):
+        words += " Missing values are left out: shares are of the others."
     wide = "means many" if len(kept) > SIDE_BY_SIDE else "means"
     means = element("div", table(["", *names.values()], rows, wide), class_="scroll")
     return _section("means", "What is in each cluster", _faded(words), means)
