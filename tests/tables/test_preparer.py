@@ -137,6 +137,16 @@ def test_labels_are_put_back_in_place():
     refuses(DataError, "3 labels came for 2 rows", preparer.in_place, [1, 2, 3])
 
 
+@pytest.mark.parametrize("missing", ["mean", "indicator"])
+def test_columns_without_any_value_are_named(missing):
+    preparer = TablePreparer(missing=missing, categorical=["c"])
+    preparer.fit(table(x=[1.0, None, 3.0], y=[1.0, 2.0, 4.0], c=["a", "b", None]))
+    empty = table(x=[np.nan, np.nan], y=[1.0, 2.0], c=[None, None])
+    with pytest.warns(TableWarning, match=r"columns 'x', 'c' have no value in any of 2 rows: all are filled in"):
+        preparer.transform(empty)
+    preparer.transform(empty[:1])  # one row may lack values: no warning, which would be an error
+
+
 def test_a_gap_that_fit_had_not_is_named():
     preparer = TablePreparer(missing="indicator", categorical=["c"]).fit(table(x=[1.0, 3.0], c=["a", "b"]))
     with pytest.warns(TableWarning) as caught:

@@ -27,6 +27,7 @@ from biclique.tables.used_columns import (
     number_as_fitted,
     shown_names,
     sorted_columns,
+    warn_about_empty,
     warn_about_gaps,
     warn_about_levels,
     warn_about_rows,
@@ -404,6 +405,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             "leave out categories with many levels, or take fewer rows.",
         )
         gaps = np.isnan(X)
+        if self.missing in FILLS and len(frame) > 1:  # one row may lack a value
+            empty = {
+                **dict(zip(self.number_columns_, gaps.all(axis=0), strict=True)),
+                **dict(zip(self.category_columns_, pandas().isna(L).all(axis=0), strict=True)),
+            }
+            warn_about_empty(name_of(frame), [one for one, is_empty in empty.items() if is_empty], len(frame))
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
             with_gaps = [self.number_columns_[j] for j in np.flatnonzero(gaps.any(axis=0))]

@@ -190,6 +190,13 @@ def warn_about_gaps(names: Sequence[str]) -> None:
         warn_user(f"columns {shown} had no gaps in fit: gaps are filled in, but have no indicator.", TableWarning)
 
 
+def warn_about_empty(name: str, columns: Sequence[str], n_rows: int) -> None:
+    """Name columns that have no value at all in some rows; ``fit`` had values."""
+    if columns:
+        shown = shown_names(columns)
+        warn_user(f"{name}: columns {shown} have no value in any of {n_rows} rows: all are filled in.", TableWarning)
+
+
 def warn_about_levels(name: str, levels: Sequence[str | None], known: Collection[str | None]) -> None:
     """Name levels of a category that ``fit`` did not see."""
     unseen = {level: count for level, count in Counter(levels).items() if level not in known}
