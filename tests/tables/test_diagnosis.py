@@ -62,6 +62,8 @@ THOUSANDS = "numbers with thousands separators, such as"
         ("text", ["1,5", "2,5", "1O"], "numbers with commas, but for 1 of 3: '1O' in row 3"),
         ("text", ["1.500", "3"], "numbers as texts (with a decimal comma a point is refused"),
         ("text", ["$1,000.50", "-$5", "7 €"], "amounts with several signs, such as '$1,000.50'"),
+        ("text", ["$4.26", "5.1", "$7"], "amounts with a sign, such as '$4.26', and without, such as '5.1'"),
+        ("text", ["0", "5.5%", "3 %"], "amounts with a sign, such as '5.5%', and without, such as '0'"),
         ("category", ["5%", "10%"] * 2, "category: 2 levels ('5%' 2, '10%' 2)"),
         ("text", ["1 2.5", "3  4"], "numbers between spaces, such as '1 2.5': put commas between them"),
         ("category", ["01", "02", "01", "02"], "category: 2 levels ('01' 2, '02' 2)"),

@@ -331,6 +331,7 @@ def test_a_new_format_is_one_entry(write, monkeypatch):
     [
         ("t.csv", "a,b\n", "the table has no rows"),
         ("t.csv", "a,b\n1,2\n3\n", "row 2 has 1 fields, the first has 2"),
+        ("t.csv", "Sales 2020\na,b\n1,2\n", "fields, the first has 1: .* If the first line is a title, delete it."),
         ("t.csv", ",a\n0,2\n1,3\n", "no name: number"),
         ("t.csv", "a,a\n1,2\n", "column name 'a' appears 2 times"),
         (

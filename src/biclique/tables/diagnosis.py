@@ -140,6 +140,11 @@ def _look_of_texts(levels: Counter[str], column: Any) -> Looks:
         return Looks("category", f"category: {counted(n_levels, 'level')} ({common}{more})")
     if all(map(as_amount, levels)):
         return Looks("text", f"amounts with several signs, such as {first}: write them without")
+    plain = [text for text in levels if as_number(text) is not None]
+    if plain and all(as_amount(text) or as_number(text) is not None for text in levels):
+        signed = next(text for text in levels if as_amount(text))
+        both = f"amounts with a sign, such as {_short(signed)}, and without, such as {_short(plain[0])}"
+        return Looks("text", f"{both}: write them alike")
     parts = [text.split() for text in levels]
     if all(len(some) > 1 and None not in map(as_number, some) for some in parts):
         return Looks("text", f"numbers between spaces, such as {first}: put commas between them")

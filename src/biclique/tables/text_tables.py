@@ -217,9 +217,11 @@ def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
         wrong.clear()
         parse(threads=False)  # counts the rows
         row = wrong[0]
+        longer = row.actual_columns > row.expected_columns
+        title = " If the first line is a title, delete it." if longer else ""
         raise TableError(
             f"{name}: row {row.number} has {row.actual_columns} fields, the first has {row.expected_columns}: mend the "
-            f"line; a field that has a {DELIMITERS[head.delimiter]} in it needs quotes."
+            f"line; a field that has a {DELIMITERS[head.delimiter]} in it needs quotes.{title}"
         )
     return table
 
