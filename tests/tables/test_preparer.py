@@ -137,6 +137,22 @@ def test_labels_are_put_back_in_place():
     refuses(DataError, "3 labels came for 2 rows", preparer.in_place, [1, 2, 3])
 
 
+def test_another_order_is_refused_by_its_name_also_if_a_column_that_is_not_used_is_absent():
+    preparer = TablePreparer(drop=["c"]).fit(table(a=[1.0, 5.0], b=[2.0, 3.0], c=["x", "y"]))
+    preparer.transform(table(more=[0.0], a=[1.0], b=[2.0]))
+    refuses(ValueError, "must be in the same order as they were in fit", preparer.transform, table(b=[2.0], a=[1.0]))
+
+
+def test_dates_as_texts_say_how_pandas_makes_dates_of_them():
+    some = pd.DataFrame({"a": [1.0, 5.0], "d": ["31/12/2020", "30/11/2021"]})
+    call = "X['d'] = pandas.to_datetime(X['d'], dayfirst=True)"
+    with pytest.raises(ColumnsError) as caught:
+        TablePreparer().fit(some)
+    assert str(caught.value).splitlines()[-1] == f"To keep dates, make them first: {call}"
+    some["d"] = pd.to_datetime(some["d"], dayfirst=True)
+    assert TablePreparer(dates="ordinal").fit(some).transform(some).shape == (2, 2)
+
+
 @pytest.mark.parametrize("missing", ["mean", "indicator"])
 def test_columns_without_any_value_are_named(missing):
     preparer = TablePreparer(missing=missing, categorical=["c"])

@@ -257,7 +257,7 @@ class ColumnsError(TableError):
         super().__init__(description, hopeless, advice, call)
         self.description, self.hopeless, self.advice = description, hopeless, advice
         gone = [*advice.drop, *advice.decimal, *advice.year_last]
-        self._way = hopeless or "\n".join(way_out(call, gone))
+        self._way = hopeless or "\n".join(way_out(call, gone) + _way_of_dates(advice))
 
     def __str__(self) -> str:
         return f"{self.description}\n{self._way}"
@@ -268,6 +268,14 @@ def way_out(call: str, gone: Sequence[str]) -> list[str]:
     shown = [printable(repr(name)) for name in gone[:MOST_NAMED]] + ["…"] * (len(gone) > MOST_NAMED)
     leaves_out = f"; it leaves out {', '.join(shown)}" if gone else ""
     return [f"This deals with all of them{leaves_out}:", f"  {call}"]
+
+
+def _way_of_dates(advice: Advice) -> list[str]:
+    """How Python makes dates of texts in a frame; the command line reads the file again."""
+    if not advice.year_last:
+        return []
+    name, more = advice.year_last[0], ", dayfirst=True" if advice.date_order == "day" else ""
+    return [f"To keep dates, make them first: X[{name!r}] = pandas.to_datetime(X[{name!r}]{more})"]
 
 
 def first_gap(frame: Any) -> str:

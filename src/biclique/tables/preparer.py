@@ -78,6 +78,12 @@ SCALES: dict[str, Callable[[FloatArray], tuple[Any, Any]]] = {
     "none": lambda values: (0.0, 1.0),  # noqa: ARG005
 }
 """What is subtracted from a column, and what it is divided by, by the value of ``scale``."""
+OTHER_ORDER = (
+    "The feature names should match those that were passed during fit.\n"
+    "Feature names must be in the same order as they were in fit.\n"
+    "X[[name for name in preparer.names_ if name in X]] puts them so."
+)
+"""The first lines are scikit-learn's, which its checks of estimators expect."""
 FILLS: dict[str, Callable[[FloatArray], Any]] = {"mean": _mean, "median": np.nanmedian, "indicator": _mean}
 """What replaces missing numbers of a column, by the value of ``missing``."""
 
@@ -256,7 +262,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
             frame = as_frame(X)
             used = [] if reset else self._used()
-            if reset or not hasattr(self, "feature_names_in_") or [c for c in frame.columns if c in used] != used:
+            found = [name for name in frame.columns if name in used]
+            known = hasattr(self, "feature_names_in_")
+            if known and not reset and found != used and {*found} == {*used}:
+                raise DataError(OTHER_ORDER)
+            if reset or not known or found != used:
                 validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             cells = np.array(X, dtype=object) if isinstance(X, list) else X
