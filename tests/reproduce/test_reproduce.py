@@ -77,6 +77,13 @@ def test_negative_eigenvalues_do_not_bring_the_trivial_vector_back():
     np.testing.assert_allclose(oracles.projector(rows), oracles.projector(vectors[:, -3:]), atol=1e-8)
 
 
+def test_eigenvectors_that_rounding_chooses_are_refused():
+    rows = load_iris().data
+    for order in (2, 4):
+        with pytest.raises(np.linalg.LinAlgError, match="2 eigenvectors have no eigengap"):
+            embedding(rbf(rows, 1e5), order, 3)
+
+
 def test_degrees_that_are_not_positive_are_refused():
     with pytest.raises(DegreeError):
         embedding(-np.ones((4, 4)), 2, 2)

@@ -147,10 +147,21 @@ Embed = Callable[[FloatArray, float, int], FloatArray]
 """K, order and k to the rows that k-means gets, shape (n, k)."""
 
 
+ROUNDED = 10 * float(np.finfo(np.float64).eps)
+"""Eigengaps up to this share of the largest eigenvalue, times n, are rounding."""
+
+
 def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
-    """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k), of a stored K."""
+    """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k), of a stored K.
+
+    Without an eigengap behind them rounding chooses the eigenvectors. If γ is very large, K is the identity: then they
+    follow the order of the rows, and that of the paper's data is that of the classes.
+    """
     cut = NormalizedCut(DenseGram(K, n_jobs=1), order)
-    return np.column_stack([cut.trivial, dense_eigenpairs(cut, k - 1, cut.trivial).vectors])
+    pairs = dense_eigenpairs(cut, min(k, len(K) - 1), cut.trivial)
+    if len(pairs.values) == k and pairs.values[k - 2] - pairs.values[k - 1] <= ROUNDED * len(K) * pairs.values[0]:
+        raise np.linalg.LinAlgError(f"{k - 1} eigenvectors have no eigengap behind them.")
+    return np.column_stack([cut.trivial, pairs.vectors[:, : k - 1]])
 
 
 def _normalized_contraction(K: FloatArray, order: float) -> FloatArray:
