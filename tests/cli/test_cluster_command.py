@@ -125,6 +125,7 @@ def test_quiet_prints_nothing(cli):
         ("iris -k 200", "3 X has 150 rows, fewer than --clusters 200"),
         ("iris -k 0", "2 --clusters must be a whole number"),
         ("iris -k three", "2 --clusters must be a whole number of at least 1, got 'three': 'select' chooses it"),
+        ("absent.csv -k 0", "2 --clusters must be a whole number of at least 1, got 0"),  # before any table is read
         ("iris -k select --k-max 0", "2 --k-max must be a whole number of at least 1, got 0"),
         ("iris -k 3 --seed -1", "2 --seed must be from 0 to 2**32 − 1, got -1"),
         ("iris -k 3 --rank many", "2 --rank must be 'auto', 'all' or a whole number"),

@@ -31,7 +31,7 @@ from biclique.datasets.paper import SHIPPED
 from biclique.exceptions import BicliqueError, DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.features.neighborhoods import LANDMARKS, METRICS, NEIGHBORS
 from biclique.fit.choose import GRAPH_NEIGHBORS, RANK
-from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
+from biclique.fit.settings import COUNTING, GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS, check_parameters
 from biclique.kernels.gower import Gower
 from biclique.kernels.named import KERNEL_NAMES, KERNELS
 from biclique.models.saving import save
@@ -159,6 +159,7 @@ class ClusterOptions(Assigning, ColumnOptions):
                 "--missing keep is for --metric gower and --affinity gower, and the others need every value: use "
                 "--missing drop, mean, median or indicator."
             )
+        check_parameters(self.model([]).get_params(deep=False), COUNTING)
 
     def model(self, categories: list[int]) -> BicliqueSpectralClustering:
         """The estimator; ``categories`` are the columns of codes."""

@@ -416,11 +416,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         )
         gaps = np.isnan(X)
         if self.missing in FILLS and len(frame) > 1:  # one row may lack a value
-            empty = {
-                **dict(zip(self.number_columns_, gaps.all(axis=0), strict=True)),
-                **dict(zip(self.category_columns_, pandas().isna(L).all(axis=0), strict=True)),
-            }
-            warn_about_empty(name_of(frame), [one for one, is_empty in empty.items() if is_empty], len(frame))
+            without = np.hstack([gaps, pandas().isna(L)]).all(axis=0)
+            names = np.array([*self.number_columns_, *self.category_columns_], dtype=object)
+            warn_about_empty(name_of(frame), names[without].tolist(), len(frame))
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
             with_gaps = [self.number_columns_[j] for j in np.flatnonzero(gaps.any(axis=0))]
