@@ -1,6 +1,7 @@
 """Documents must not name tests that do not exist."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import biclique
@@ -39,3 +40,13 @@ def test_the_reproduction_page_explains_large_differences():
     assert len(cells) > 60
     assert all(remark or abs(float(ours) - float(paper)) <= 0.02 for ours, paper, remark in cells)
     assert {remark for *_, remark in cells} - {""} <= set(re.findall(r"^- \[(\d+)\] ", text, flags=re.MULTILINE))
+
+
+def test_folders_are_listed_as_they_import():
+    """The table of architecture.md is the list of layers of import-linter, from the bottom."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = [name.split(" |")[0].removeprefix("biclique.") for name in contracts[0]["layers"]]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)/` ", page, flags=re.MULTILINE) == layers[-2::-1]  # without exceptions

@@ -16,6 +16,12 @@ from tests.calls import refuses
 
 GAMMA, DEGREE, COEF0 = 0.3, 3, 1.5
 
+OWN = {"gower"}
+"""Names that scikit-learn does not have."""
+
+POSITIVE = {"rbf", "laplacian", "chi2", "gower"}
+"""Kernels without negative values, whatever the rows and parameters."""
+
 
 def reference(name, X, Y):
     return pairwise_kernels(X, Y, metric=name, filter_params=True, gamma=GAMMA, degree=DEGREE, coef0=COEF0)
@@ -28,10 +34,10 @@ def rows():
 
 
 def test_every_name_of_scikit_learn_is_known():
-    assert set(KERNEL_NAMES) == {*PAIRWISE_KERNEL_FUNCTIONS, "gower"}
+    assert set(KERNEL_NAMES) == {*PAIRWISE_KERNEL_FUNCTIONS, *OWN}
 
 
-@pytest.mark.parametrize("name", sorted(set(KERNEL_NAMES) - {"gower"}))  # which scikit-learn does not have
+@pytest.mark.parametrize("name", sorted(set(KERNEL_NAMES) - OWN))
 def test_block_and_diagonal_are_scikit_learns(name, rows):
     X, Y = rows
     kernel = make_kernel(name, gamma=GAMMA, degree=DEGREE, coef0=COEF0)
@@ -51,7 +57,7 @@ def test_kernels_know_when_no_value_is_negative(name, signs, coef0, degree, rows
     if nonnegative(kernel, X):
         assert true
     # Said wherever it follows from the kernel, or from rows and parameters without a minus sign.
-    always = name in ("rbf", "laplacian", "chi2", "gower") or ("poly" in name and degree % 2 == 0)
+    always = name in POSITIVE or ("poly" in name and degree % 2 == 0)
     plain = signs == "none negative" and (coef0 > 0 or name in ("linear", "cosine")) and name != "additive_chi2"
     assert nonnegative(kernel, X) == (always or plain)
     if kernel.accepts_sparse:
