@@ -21,8 +21,8 @@ $(VENV)/.check: $(VENV)/.test
 	$(BIN)/python .ci/install.py --group check
 	touch $@
 
-demo: $(VENV)/.base  ## cluster iris from the command line
-	$(BIN)/biclique cluster iris -k 3 --scale none
+demo: $(VENV)/.base  ## cluster wine from the command line
+	$(BIN)/biclique cluster wine -k 3
 
 test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
