@@ -104,7 +104,7 @@ class Estimator(BaseEstimator):
     def _count_clusters(self, reason: str, n_distinct: float = np.inf) -> None:
         """Set ``n_clusters_``; warn if there are fewer than asked for, for ``reason`` or too few distinct rows."""
         lazy = hasattr(self, "_lazy_sizes")
-        found = len(self._lazy_sizes) if lazy else int(np.count_nonzero(np.bincount(self.labels_ + 1)[1:]))
+        found = len(self._lazy_sizes) if lazy else int(self.labels_.max(initial=-1)) + 1
         self.n_clusters_ = found
         if found < self._asked_for:
             if n_distinct < self._asked_for:
