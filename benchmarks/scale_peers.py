@@ -252,7 +252,7 @@ class Resident(Thread):
 
 
 def run(task: dict[str, Any]) -> dict[str, Any]:
-    """The best of some fits; none is begun once the budget of seconds is spent. The peak of memory is that of the first."""
+    """The best of some fits, and the peak of memory of the first; none is begun once the budget of seconds is spent."""
     resident = Resident()
     resident.start()
     X = task["data"] if task["from_file"] else np.load(task["data"])
