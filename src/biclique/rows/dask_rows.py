@@ -40,8 +40,8 @@ from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import require_memory
 from biclique.runtime.threads import one_thread
 
-FAN_IN = 8
-"""Results that one task of the tree adds."""
+FAN_IN = 4
+"""Results that one task of the tree adds: so many, less one, wait on each level, and are in memory."""
 
 NUMBERS = "buif"
 """Kinds of NumPy's types that are numbers."""
