@@ -27,7 +27,14 @@ from biclique.reproduce.cells import FULL, PREPARATIONS, QUICK, Cell, Records, l
 from biclique.reproduce.everything import reproduce, wrapped
 from biclique.reproduce.methods import METHODS, Problem, Settings, embedding, repeated_kmeans
 from biclique.reproduce.printed import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
-from biclique.reproduce.result_tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations
+from biclique.reproduce.result_tables import (
+    INHOMOGENEOUS_ROWS,
+    TABLE_1_ROWS,
+    best_of,
+    by_order,
+    hopkins_table,
+    observations,
+)
 from tests import oracles
 from tests.calls import refuses
 from tests.optional import needs
@@ -217,6 +224,16 @@ def test_hopkins_is_compared_at_the_order_the_paper_means():
     assert row.best(results, "hopkins155")["error"] == pytest.approx(0.1)
     best = next(row for row in INHOMOGENEOUS_ROWS if row.name == "ours, best m")
     assert best.best(results, "hopkins155")["error"] == pytest.approx(0.0)
+
+
+def test_one_choice_for_all_sequences_has_a_result_on_all():
+    left_out = {**result(2, 0.0), "gamma": 100.0}
+    results = {
+        Cell("hopkins155", "a", "gaussian_ours"): [result(2, 0.4), result(4, 0.2), left_out],
+        Cell("hopkins155", "b", "gaussian_ours"): [result(2, 0.2), result(4, 0.0), {**left_out, "error": None}],
+    }
+    common = hopkins_table(results).rows[1]
+    assert common[1].startswith("0.3000")
 
 
 def test_finished_cells_are_never_done_again(tmp_path, home, finished_runs, monkeypatch, capsys):
