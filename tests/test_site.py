@@ -144,10 +144,9 @@ def marked(page):
 
 
 QUOTED = sorted({name for page in PAGES for name in PLACE.findall(marked(page))})
-OLD = pytest.mark.xfail(strict=True, reason="computed by older code: an hour of computing")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[OLD] * (name == "reproduction")) for name in QUOTED])
+@pytest.mark.parametrize("name", QUOTED)
 def test_no_page_quotes_a_record_of_older_code(name):
     """``record.py`` says how much may change. Then ``record.py NAME --again`` runs the command of the record."""
     measured = json.loads((record.RECORDS / f"{name}.json").read_text(encoding="utf-8"))
