@@ -129,6 +129,13 @@ def test_a_sketch_is_unbiased():
     assert (np.abs(np.mean(errors, axis=0)) < 5 * spread / np.sqrt(300) + 1e-12).all()
 
 
+def test_a_sketch_follows_neither_the_order_nor_the_signs_of_columns():
+    X, kernel = rows(20, d=8), Polynomial(0.2, 1.0, 3)
+    found = SketchMap(kernel, X, 64, np.random.RandomState(0)).features(X)
+    for changed in (-X, X[:, ::-1], X * np.where(np.arange(8) % 2, 1.0, -1.0)):
+        np.testing.assert_allclose(SketchMap(kernel, changed, 64, np.random.RandomState(0)).features(changed), found)
+
+
 def test_far_from_the_origin_columns_keep_their_digits():
     X = rows()
     near, far = (NystroemMap(RBF(0.5), X[:50] + t, np.float32).columns(X + t) for t in (0.0, 1e4))

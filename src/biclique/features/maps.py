@@ -215,7 +215,10 @@ def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
 
 
 class SketchMap(FeatureMap):
-    """φ(x) with E⟨φ(x), φ(y)⟩ = (γ⟨x, y⟩ + c)^q: scikit-learn's PolynomialCountSketch, for rows on the host."""
+    """φ(x) with E⟨φ(x), φ(y)⟩ = (γ⟨x, y⟩ + c)^q: scikit-learn's PolynomialCountSketch, for rows on the host.
+
+    Its draws follow the values of the columns, as those of ``FourierMap``.
+    """
 
     by_name = False
 
@@ -229,9 +232,12 @@ class SketchMap(FeatureMap):
         self._sketch = PolynomialCountSketch(
             gamma=form.gamma, degree=int(form.degree), coef0=form.coef0, n_components=size, random_state=random
         ).fit(np.zeros((1, pool.shape[1])))
+        self._order, signs = _columns_by_size(np.asarray(_dense(pool[:1000]), dtype=np.float64))
+        self._signs = signs[self._order]
 
     def columns(self, X: Rows) -> FloatArray:
-        return np.asarray(self._sketch.transform(np.asarray(_dense(X), dtype=np.float64)), dtype=self.dtype)
+        ordered = np.asarray(_dense(X), dtype=np.float64)[:, self._order] * self._signs
+        return np.asarray(self._sketch.transform(ordered), dtype=self.dtype)
 
 
 def _dense(X: Rows) -> FloatArray:
