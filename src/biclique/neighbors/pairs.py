@@ -7,6 +7,7 @@ minima are smallest. Nearly all of its work is minima of whole arrays, while a p
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -37,6 +38,9 @@ SPARE = 4
 SPARE_DIRECTED = 48
 """The same for bounds along leading directions, which lie farther below the distances."""
 
+DIRECTED_SHARE = 256
+"""If the rows are many, one in so many is looked at: to bound a row again takes longer."""
+
 VALUES = 2**24
 """Bounds of one panel: 64 MiB in float32 for each worker (128 MiB at a million rows)."""
 
@@ -54,6 +58,9 @@ CLOSE = 1e-12
 
 Pairs = tuple[IntArray, IntArray]
 """Rows of Y, ascending, and rows of X."""
+
+Nearest = Callable[[Rows, IntArray | None, int], tuple[FloatArray, IntArray]]
+"""Distances and numbers of the k nearest rows of X, of rows Y whose numbers in X may be known."""
 
 
 def within_radius(gap: FloatArray, radii: FloatArray, rounding: float = CLOSE) -> np.ndarray:
@@ -192,13 +199,15 @@ class PairSearch:
     """The nearest rows among all pairs.
 
     A panel of rows is bounded in float32, along the leading directions if a third of them holds most of the variance.
-    Rows for which that leaves too many pairs are bounded in float64. Both give the same answer.
+    Rows for which that leaves too many pairs are bounded along all directions, then in float64. All give the same
+    answer.
     """
 
     def __init__(self, X: Rows) -> None:
         self.X = X
         self.step = int(np.clip(VALUES // X.shape[0], 32, PANEL_ROWS))
         self._rough = Bounds(X, np.float64) if sparse.issparse(X) else Bounds(X, np.float32, leading_directions(X))
+        self._whole: Bounds | None = None
         self._fine: Bounds | None = None
         self._lock = threading.Lock()
 
@@ -207,8 +216,20 @@ class PairSearch:
 
         ``own`` are the numbers in X of the rows of Y, if these are rows of X: each then comes first.
         """
-        spare = SPARE if self._rough.directions is None else SPARE_DIRECTED
-        low, _, near = self._rough.nearest(Y, min(k + spare, self.X.shape[0]))
+        if self._rough.directions is None:
+            return self._nearest_by(self._rough, SPARE, self._nearest_of_many, Y, own, k)
+        spare = max(SPARE_DIRECTED, self.X.shape[0] // DIRECTED_SHARE)
+        return self._nearest_by(self._rough, spare, self._nearest_in_float32, Y, own, k)
+
+    def _nearest_in_float32(self, Y: Rows, own: IntArray | None, k: int) -> tuple[FloatArray, IntArray]:
+        """The same along all directions."""
+        return self._nearest_by(self._all_directions(), SPARE, self._nearest_of_many, Y, own, k)
+
+    def _nearest_by(
+        self, bounds: Bounds, spare: int, finer: Nearest, Y: Rows, own: IntArray | None, k: int
+    ) -> tuple[FloatArray, IntArray]:
+        """The same by some bounds, and for rows that these leave in doubt by a finer search."""
+        low, _, near = bounds.nearest(Y, min(k + spare, self.X.shape[0]))
         gap = np.full(near.shape, np.inf)
         measured = np.zeros(near.shape, dtype=bool)
         measured[:, :k] = True
@@ -218,7 +239,7 @@ class PairSearch:
         gap, near = gap[:, :k], near[:, :k]
         unsure = np.flatnonzero(~(low[:, -1] > gap[:, -1]))
         if len(unsure) and low.shape[1] < self.X.shape[0]:
-            gap[unsure], near[unsure] = self._nearest_of_many(Y[unsure], None if own is None else own[unsure], k)
+            gap[unsure], near[unsure] = finer(Y[unsure], None if own is None else own[unsure], k)
         return gap, near
 
     def _measure(self, gap: FloatArray, Y: Rows, near: IntArray, chosen: np.ndarray) -> None:
@@ -274,6 +295,12 @@ class PairSearch:
         gap[unsure] = distances(self.X, Y, first[unsure], second[unsure])
         keep = within_radius(gap, radii[second])
         return first[keep], second[keep]
+
+    def _all_directions(self) -> Bounds:
+        with self._lock:  # workers meet here
+            if self._whole is None:
+                self._whole = Bounds(self.X, np.float32)
+            return self._whole
 
     def _precise(self) -> Bounds:
         with self._lock:  # workers meet here
