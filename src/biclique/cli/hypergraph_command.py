@@ -4,6 +4,7 @@ import argparse
 import re
 import shlex
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,6 +128,11 @@ class InfoOptions(Json, EdgeList):
     """Sizes, degrees and connected components of a hypergraph."""
 
 
+def _vertices(hypergraph: Hypergraph) -> Iterator[Any]:
+    """The names of the vertices as one frame; .npy has labels alone, does not ask for it, and needs no pandas."""
+    yield pandas().DataFrame({"vertex": [str(name) for name in hypergraph.vertex_names]})
+
+
 def cluster(options: ClusterOptions, warned: Warned) -> Facts:
     hypergraph = options.hypergraph()
     part, kept = hypergraph, np.arange(hypergraph.n_vertices)
@@ -139,8 +145,7 @@ def cluster(options: ClusterOptions, warned: Warned) -> Facts:
     labels = np.full(hypergraph.n_vertices, -1)
     labels[kept] = model.labels_
     if options.output is not None:
-        names = (pandas().DataFrame({"vertex": [str(name) for name in some]}) for some in [hypergraph.vertex_names])
-        write_labels(options.output, labels, names)  # .npy needs no pandas
+        write_labels(options.output, labels, _vertices(hypergraph))
     return {
         "file": options.file,
         **_sizes(hypergraph),

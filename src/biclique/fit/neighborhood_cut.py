@@ -37,7 +37,7 @@ from biclique.fit.choose import OF_NEIGHBORHOODS, Chosen
 from biclique.fit.low_rank import RowSums, SmallPairs
 from biclique.fit.settings import Settings
 from biclique.fit.three_passes import Mapped
-from biclique.gram.sparse import SparseGram
+from biclique.gram.sparse import SparseGram, scaled_graph
 from biclique.kernels.gower import Columns, Gower
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, RowSource, Vertices, distinct_rows, drawn
@@ -270,10 +270,7 @@ def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, 
         vectors, images = np.zeros((2, len(parts), len(found.values)))
         vectors[used], images[used] = found.vectors, found.images
         return replace(found, vectors=vectors, images=images, space=None)
-    graph = G.copy()
-    graph.data *= np.repeat(s, np.diff(G.indptr))
-    graph.data *= s[G.indices]
-    cut = NormalizedCut(SparseGram(graph, n_jobs=1), 2.0)
+    cut = NormalizedCut(SparseGram(scaled_graph(G, s), n_jobs=1), 2.0)
 
     def solve(own: NormalizedCut, wanted: int) -> EigenResult:
         solver = small_graph_eigenpairs if own.shape[0] <= FACTORED else graph_eigenpairs

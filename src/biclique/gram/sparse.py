@@ -59,6 +59,13 @@ def given_bytes(K: Rows) -> int:
     return copy + 4 * 8 * given_panel(K.shape[0]) * int(K.shape[0])
 
 
+def scaled_graph(G: sparse.csr_array, scale: FloatArray) -> sparse.csr_array:
+    """diag(s) G diag(s)."""
+    found = G.copy()
+    found.data = found.data * np.repeat(scale, np.diff(found.indptr)) * scale[found.indices]
+    return found
+
+
 def checked_sparse(K: Rows) -> sparse.csr_array:
     """A given sparse matrix, checked as the dense one is."""
     given = sparse.csr_array(K, dtype=np.float64)

@@ -207,8 +207,7 @@ class PairSearch:
         self.X = X
         self.step = int(np.clip(VALUES // X.shape[0], 32, PANEL_ROWS))
         self._rough = Bounds(X, np.float64) if sparse.issparse(X) else Bounds(X, np.float32, leading_directions(X))
-        self._whole: Bounds | None = None
-        self._fine: Bounds | None = None
+        self._whole: dict[DTypeLike, Bounds] = {}
         self._lock = threading.Lock()
 
     def nearest(self, Y: Rows, own: IntArray | None, k: int) -> tuple[FloatArray, IntArray]:
@@ -223,7 +222,7 @@ class PairSearch:
 
     def _nearest_in_float32(self, Y: Rows, own: IntArray | None, k: int) -> tuple[FloatArray, IntArray]:
         """The same along all directions."""
-        return self._nearest_by(self._all_directions(), SPARE, self._nearest_of_many, Y, own, k)
+        return self._nearest_by(self._along_all(np.float32), SPARE, self._nearest_of_many, Y, own, k)
 
     def _nearest_by(
         self, bounds: Bounds, spare: int, finer: Nearest, Y: Rows, own: IntArray | None, k: int
@@ -255,7 +254,7 @@ class PairSearch:
 
     def _nearest_of_many(self, Y: Rows, own: IntArray | None, k: int) -> tuple[FloatArray, IntArray]:
         """The same in float64. Of many rows that are as near as the k-th to ten digits, the first k by number."""
-        level = self._precise()
+        level = self._along_all(np.float64)
         bounds = np.ascontiguousarray(level.of(Y).T)
         if own is not None:
             bounds[np.arange(len(own)), own] = -np.inf
@@ -286,7 +285,7 @@ class PairSearch:
 
     def _fine_within(self, Y: Rows, radii: FloatArray) -> Pairs:
         """The same in float64: pairs whose bound has ten digits are not measured, as they may be very many."""
-        level = self._precise()
+        level = self._along_all(np.float64)
         bounds = level.of(Y).T
         first, second = np.nonzero(bounds <= level.squared(radii))
         squares, rounding = bounds[first, second], level.rounding(Y)[first]
@@ -296,17 +295,12 @@ class PairSearch:
         keep = within_radius(gap, radii[second])
         return first[keep], second[keep]
 
-    def _all_directions(self) -> Bounds:
+    def _along_all(self, dtype: DTypeLike) -> Bounds:
+        """Bounds along all directions."""
         with self._lock:  # workers meet here
-            if self._whole is None:
-                self._whole = Bounds(self.X, np.float32)
-            return self._whole
-
-    def _precise(self) -> Bounds:
-        with self._lock:  # workers meet here
-            if self._fine is None:
-                self._fine = Bounds(self.X, np.float64)
-            return self._fine
+            if dtype not in self._whole:
+                self._whole[dtype] = Bounds(self.X, dtype)
+            return self._whole[dtype]
 
 
 def smallest(values: FloatArray, count: int) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -297,7 +297,7 @@ def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
 
 def distinct_drawn(rows: Rows, weights: FloatArray) -> Vertices:
     """The distinct ones of drawn rows, in the order in which they come: what is chosen once is chosen from these."""
-    found = distinct_rows(rows, weights)
+    found = distinct_rows(rows, weights, met_again=False)
     return found.some(np.argsort(found.numbers))
 
 

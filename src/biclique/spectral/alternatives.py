@@ -17,6 +17,9 @@ from biclique.spectral.solver import EigenResult, Operator, block_columns, resid
 LOBPCG_STEPS = 20
 """Steps of lobpcg between two looks at the residuals: it would go on until the spare columns have converged as well."""
 
+TAKES_RNG = "rng" in signature(eigsh).parameters
+"""Whether this SciPy draws vectors of its own in ``eigsh``."""
+
 
 def scipy_eigenpairs(
     operator: Operator,
@@ -84,10 +87,6 @@ def _arpack(
         yield arpack(linear, min(k + 1, n - 1), random, v0=start[:, 0], maxiter=max_iter * n)[1]
     except ArpackNoConvergence as error:
         yield np.column_stack([error.eigenvectors, start])
-
-
-TAKES_RNG = "rng" in signature(eigsh).parameters
-"""Whether this SciPy draws vectors of its own in ``eigsh``."""
 
 
 def arpack(

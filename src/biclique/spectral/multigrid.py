@@ -24,6 +24,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
+from biclique.gram.sparse import scaled_graph
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import (
@@ -172,9 +173,8 @@ def _hierarchy(
 ) -> list[_Level]:
     """Levels from B, its rows in the given order, down to a graph that is decomposed."""
     scale = np.sqrt(cut.weights / cut.shrunken)[order]
-    C = K[order][:, order]
+    C = scaled_graph(K[order][:, order], scale)
     C.sort_indices()
-    C.data *= np.repeat(scale, np.diff(C.indptr)) * scale[C.indices]
     identity = sparse.eye_array(len(order), format="csr")
     levels = [_Level(C, identity, scale * cut.degrees[order] / np.sqrt(cut.total), cut.trivial[order])]
     while levels[-1].n > max(COARSEST, 8 * columns):

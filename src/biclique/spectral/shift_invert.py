@@ -24,6 +24,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, splu
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
+from biclique.gram.sparse import scaled_graph
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral.alternatives import arpack
 from biclique.spectral.cut import NormalizedCut
@@ -89,8 +90,7 @@ def small_graph_eigenpairs(
     if n <= max(DECOMPOSED, 6 * block_columns(k, n)) or K is None:
         return dense_eigenpairs(cut, k, cut.trivial)
     scale = np.sqrt(cut.weights / cut.shrunken)
-    C = K.copy()
-    C.data = C.data * np.repeat(scale, np.diff(C.indptr)) * scale[C.indices]
+    C = scaled_graph(K, scale)
     with single_threaded_blas():
         bound = float(((C @ cut.trivial) / cut.trivial).max())  # of Collatz: every x > 0 gives one
         inverse = _Inverse(C, scale * cut.degrees / np.sqrt(cut.total), (1 + ABOVE) * bound)
